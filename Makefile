@@ -1,0 +1,79 @@
+# Every target works alone in a fresh clone with python3 (3.11 or newer, with venv) and make; each makes the virtual
+# environment it needs. Another interpreter: make test PYTHON=python3.12
+PYTHON ?= python3
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# A stamp is named for its interpreter, so another PYTHON makes the environment anew.
+DEV := .venv/.installed-$(notdir $(PYTHON))
+DEMO := .venv-demo/.installed-$(notdir $(PYTHON))
+DOCS := .venv-docs/.installed-$(notdir $(PYTHON))
+OLDEST := .venv-oldest/.installed-$(notdir $(PYTHON))
+
+# Tests draw without a screen. Compiled kernels are cached beside the environment that compiled them.
+TEST_ENV = MPLBACKEND=Agg NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
+
+.PHONY: help setup demo test lint format coverage docs test-oldest clean
+
+help: ## show the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: $(DEV) ## the development environment, .venv
+
+demo: $(DEMO) ## the main job: train the paper's rankers, print the table, draw the picture
+	.venv-demo/bin/python -m skfairrank.demo
+
+test: lint ## ruff, mypy, then pytest with doctests; newest dependencies
+	$(call TEST_ENV,.venv) .venv/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: $(DEV) ## ruff and mypy only
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+format: $(DEV) ## let ruff mend what it can
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+coverage: $(DEV) ## the tests under coverage
+	$(call TEST_ENV,.venv) .venv/bin/coverage run -m pytest $(PYTEST_ARGS)
+	.venv/bin/coverage report
+
+test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests and slow tests
+	$(call TEST_ENV,.venv-oldest) .venv-oldest/bin/python -m pytest -m "not slow" tests $(PYTEST_ARGS)
+
+# Examples run, and their figures appear, with: make docs RUN_EXAMPLES=1
+docs: $(DOCS) ## the documentation in docs/_build/html
+	MPLBACKEND=Agg RUN_EXAMPLES=$(RUN_EXAMPLES) .venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean: ## remove environments, caches and built things
+	rm -rf .venv .venv-demo .venv-docs .venv-oldest build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	  .coverage docs/_build docs/generated docs/auto_examples
+	find skfairrank tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# $(call install,ENVIRONMENT): a new environment, never a changed one, with what the target names in NEEDS.
+define install
+$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("skfairrank needs Python 3.11 or newer, this is " + sys.version)'
+@echo "Installing skfairrank and what it needs into $(1) ..."
+rm -rf $(1)
+$(PYTHON) -m venv $(1)
+$(1)/bin/python -m pip install --quiet --quiet $(NEEDS)
+@touch $@
+endef
+
+$(DEV): NEEDS = --editable '.[test,lint]'
+$(DEV): pyproject.toml
+	$(call install,.venv)
+
+$(DEMO): NEEDS = --editable '.[plots]'
+$(DEMO): pyproject.toml
+	$(call install,.venv-demo)
+
+$(DOCS): NEEDS = --editable '.[docs]'
+$(DOCS): pyproject.toml
+	$(call install,.venv-docs)
+
+$(OLDEST): NEEDS = --requirement .ci/oldest-requirements.txt --editable '.[test]'
+$(OLDEST): pyproject.toml .ci/oldest-requirements.txt
+	$(call install,.venv-oldest)

@@ -1,0 +1,15 @@
+"""scikit-learn estimators for individually fair learning to rank."""
+
+from skfairrank.adapters import QueryRanker
+from skfairrank.fair_metric import SensitiveSubspaceMetric
+from skfairrank.rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
+
+__all__ = [
+    "FairPGRanker",
+    "PlackettLuceRanker",
+    "QueryRanker",
+    "RandomRanker",
+    "SenSTIRRanker",
+    "SensitiveSubspaceMetric",
+]
+__version__ = "0.1.0"

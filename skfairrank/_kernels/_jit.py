@@ -1,0 +1,23 @@
+"""How every kernel is compiled: at first call, without the GIL, cached on disk where there is a place to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+__all__ = ["njit", "REASSOCIATE"]
+
+# Lets sums be vectorised; NaN and inf keep their meaning. The order of a sum is fixed at compile time, so results repeat.
+REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def njit(function=None, *, fastmath: Any = False, inline: str = "never"):
+    """`numba.njit` with this package's options."""
+    if function is None:
+        return lambda f: njit(f, fastmath=fastmath, inline=inline)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no writable place for the cache (read-only installation without a home directory)
+        return numba.njit(**options)(function)

@@ -1,0 +1,229 @@
+"""The adversary for linear scores: ascent along shared paths, and the two suprema in closed form.
+
+For a linear score the displacement of an attacked item depends on w, lambda, its random start and the size of its query, not
+on the item. A path is the ascent from one start for one query size; all items that share both share the path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank._kernels._jit import REASSOCIATE, njit
+from skfairrank._kernels.linear import BETA1, BETA2, TINY
+
+__all__ = ["attack_along_paths", "exact_box", "exact_budget", "settle_queries"]
+
+
+@njit(fastmath=REASSOCIATE)
+def _subspace_ascent(along, rho, step_size, n_steps, c, m, v):
+    """Adam from c on rho/2 (along . c)^2; `along` = V w."""
+    K = len(c)
+    m[:K] = 0.0
+    v[:K] = 0.0
+    power1, power2 = 1.0, 1.0
+    for _ in range(n_steps):
+        power1 *= BETA1
+        power2 *= BETA2
+        first, second = step_size / (1.0 - power1), 1.0 / (1.0 - power2)
+        gap = 0.0
+        for k in range(K):
+            gap += along[k] * c[k]
+        for k in range(K):
+            g = rho * gap * along[k]
+            m[k] = BETA1 * m[k] + (1.0 - BETA1) * g
+            v[k] = BETA2 * v[k] + (1.0 - BETA2) * g * g
+            c[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
+
+
+@njit(fastmath=REASSOCIATE)
+def _full_ascent(w, basis, rho, pull, gap_subspace, step_size, n_steps, e, fair, m, v):
+    """Adam from e on rho/2 (gap_subspace + w . e)^2 - pull/2 ||P e||^2; returns the last w . e and leaves P e in `fair`."""
+    d, rank = len(e), basis.shape[0]
+    m[:] = 0.0
+    v[:] = 0.0
+    power1, power2 = 1.0, 1.0
+    gap = 0.0
+    for t in range(n_steps + 1):
+        gap = 0.0
+        for k in range(d):
+            gap += w[k] * e[k]
+            fair[k] = e[k]
+        for r in range(rank):
+            inside = 0.0
+            for k in range(d):
+                inside += basis[r, k] * e[k]
+            for k in range(d):
+                fair[k] -= inside * basis[r, k]
+        if t == n_steps:
+            break
+        power1 *= BETA1
+        power2 *= BETA2
+        first, second = step_size / (1.0 - power1), 1.0 / (1.0 - power2)
+        push = rho * (gap_subspace + gap)
+        for k in range(d):
+            g = push * w[k] - pull * fair[k]
+            m[k] = BETA1 * m[k] + (1.0 - BETA1) * g
+            v[k] = BETA2 * v[k] + (1.0 - BETA2) * g * g
+            e[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
+    return gap
+
+
+@njit
+def attack_along_paths(
+    w, raw, basis, rho, lambda_, size, subspace_step, subspace_steps, full_step, full_steps, c, e, inside, gap_inside, gap, cost
+):
+    """Subspace attack, then full attack, along every path.
+
+    `c` (paths, directions) and `e` (paths, features) hold the starts and are moved in place. Per path: `inside` = V'c, the move
+    of the subspace attack, `gap_inside` its change of the score, `gap` the change after both, `cost` = ||P e||^2.
+    """
+    K, d = raw.shape
+    along, m, v, fair = np.zeros(K), np.empty(max(K, d)), np.empty(max(K, d)), np.empty(d)
+    for r in range(K):
+        for k in range(d):
+            along[r] += raw[r, k] * w[k]
+    for p in range(len(size)):
+        _subspace_ascent(along, rho, subspace_step, subspace_steps, c[p], m, v)
+        gap_inside[p] = 0.0
+        inside[p, :] = 0.0
+        for r in range(K):
+            gap_inside[p] += along[r] * c[p, r]
+            for k in range(d):
+                inside[p, k] += c[p, r] * raw[r, k]
+        outside = _full_ascent(
+            w, basis, rho, 2.0 * lambda_ / size[p], gap_inside[p], full_step, full_steps, e[p], fair, m[:d], v[:d]
+        )
+        gap[p] = gap_inside[p] + outside
+        cost[p] = 0.0
+        for k in range(d):
+            cost[p] += fair[k] * fair[k]
+
+
+@njit
+def settle_queries(
+    offsets, path_of_row, rho, lambda_, gap_inside, gap, cost, inside, e, identity_cost, largest, regularizer, gradient
+):
+    """Keep, per query, the better of the two attacks; sum up what the step needs.
+
+    Per query: `regularizer` = 1/2 ||h(q) - h(q')||^2, `identity_cost` = mean ||P e_i||^2, `largest` = max ||P e_i||. `gradient`
+    is that of the mean regularizer in the weights. Returns how many queries kept the full attack.
+    """
+    B, n_paths = len(offsets) - 1, len(gap)
+    both, first_only = np.zeros(n_paths), np.zeros(n_paths)
+    kept = 0
+    for b in range(B):
+        lo, hi = offsets[b], offsets[b + 1]
+        squares, squares_inside, spent, most = 0.0, 0.0, 0.0, 0.0
+        for i in range(lo, hi):
+            p = path_of_row[i]
+            squares += gap[p] * gap[p]
+            squares_inside += gap_inside[p] * gap_inside[p]
+            spent += cost[p]
+            most = max(most, cost[p])
+        spent /= hi - lo
+        if 0.5 * rho * squares - lambda_ * spent >= 0.5 * rho * squares_inside:
+            kept += 1
+            regularizer[b], identity_cost[b], largest[b] = 0.5 * squares, spent, np.sqrt(most)
+            for i in range(lo, hi):
+                both[path_of_row[i]] += gap[path_of_row[i]]
+        else:
+            regularizer[b], identity_cost[b], largest[b] = 0.5 * squares_inside, 0.0, 0.0
+            for i in range(lo, hi):
+                first_only[path_of_row[i]] += gap_inside[path_of_row[i]]
+    gradient[:] = 0.0
+    for p in range(n_paths):
+        x, y = (both[p] + first_only[p]) / B, both[p] / B
+        for k in range(len(gradient)):
+            gradient[k] += x * inside[p, k] + y * e[p, k]
+    return kept
+
+
+@njit(fastmath=REASSOCIATE)
+def exact_box(w, raw, mean_size, subspace_radius, feature_radius, gradient):
+    """R = mean_size/2 (r sum_k |V_k.w| + delta ||w||_1)^2; fills its (sub)gradient."""
+    d = len(w)
+    total = 0.0
+    for k in range(d):
+        total += abs(w[k])
+        gradient[k] = feature_radius * np.sign(w[k])
+    total *= feature_radius
+    for r in range(raw.shape[0]):
+        along = 0.0
+        for k in range(d):
+            along += raw[r, k] * w[k]
+        total += subspace_radius * abs(along)
+        side = subspace_radius * np.sign(along)
+        for k in range(d):
+            gradient[k] += side * raw[r, k]
+    for k in range(d):
+        gradient[k] *= mean_size * total
+    return 0.5 * mean_size * total * total
+
+
+@njit
+def exact_budget(w, basis, sizes, shares, epsilon, subspace_radius, gradient):
+    """R = mean_q n_q/2 (a + b u_q)^2 with a = r ||A w||, b = ||P w|| and u_q = a b n_q / (x + (n_max - n_q) b^2).
+
+    `sizes` are the distinct query sizes and `shares` the fractions of queries that have them; x > 0, twice the multiplier of the
+    budget less n_max b^2, is the root of mean_q u_q^2 = epsilon. Fills the gradient (by the envelope theorem). Returns R, what
+    is spent, and the multiplier.
+    """
+    d, rank = len(w), basis.shape[0]
+    fair, sensitive = w.copy(), np.zeros(d)
+    for r in range(rank):
+        inside = 0.0
+        for k in range(d):
+            inside += basis[r, k] * w[k]
+        for k in range(d):
+            sensitive[k] += inside * basis[r, k]
+    fair -= sensitive
+    norm_w, norm_sensitive, b = np.sqrt((w * w).sum()), np.sqrt((sensitive * sensitive).sum()), np.sqrt((fair * fair).sum())
+    if b <= 1e-15 * norm_w:  # directions span w: what is left is rounding
+        b = 0.0
+    a = subspace_radius * norm_sensitive
+    largest, share = 0.0, 0.0
+    for g in range(len(sizes)):
+        if sizes[g] > largest:
+            largest, share = sizes[g], shares[g]
+    u, x = np.zeros(len(sizes)), 0.0
+    if b > 0.0 and epsilon > 0.0:
+        top = a * b * largest / np.sqrt(epsilon)
+        if top <= 1e-15 * largest * b * b:  # no sensitive move: the largest queries get it all
+            for g in range(len(sizes)):
+                u[g] = np.sqrt(epsilon / share) if sizes[g] == largest else 0.0
+        else:
+            low, high = top * np.sqrt(share), top
+            x = low
+            for _ in range(100):
+                spent, slope = 0.0, 0.0
+                for g in range(len(sizes)):
+                    room = x + (largest - sizes[g]) * b * b
+                    u[g] = a * b * sizes[g] / room
+                    spent += shares[g] * u[g] * u[g]
+                    slope += 2.0 * shares[g] * u[g] * u[g] / room
+                if spent > epsilon:
+                    low = x
+                else:
+                    high = x
+                # Newton on spent^(-1/2), which is nearly straight; it is linear where all sizes agree.
+                step = 2.0 * spent * (np.sqrt(spent / epsilon) - 1.0) / slope
+                following = x + step
+                if not (low <= following <= high):
+                    following = 0.5 * (low + high)
+                if abs(following - x) <= 1e-15 * x:
+                    break
+                x = following
+    value, spent, on_a, on_b = 0.0, 0.0, 0.0, 0.0
+    for g in range(len(sizes)):
+        gap = a + b * u[g]
+        value += shares[g] * sizes[g] / 2.0 * gap * gap
+        spent += shares[g] * u[g] * u[g]
+        on_a += shares[g] * sizes[g] * gap
+        on_b += shares[g] * sizes[g] * gap * u[g]
+    for k in range(d):
+        gradient[k] = 0.0
+        if norm_sensitive > 0.0:
+            gradient[k] += on_a * subspace_radius * sensitive[k] / norm_sensitive
+        if b > 0.0:
+            gradient[k] += on_b * fair[k] / b
+    return value, spent, 0.5 * (x + largest * b * b)

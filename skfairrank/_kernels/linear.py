@@ -1,0 +1,53 @@
+"""Linear scores of rows picked from X, their pull-back, and an Adam step. X may be float32, float64 or memory-mapped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank._kernels._jit import REASSOCIATE, njit
+
+__all__ = ["adam_step", "all_scores", "linear_scores", "pull_back"]
+
+BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
+
+
+@njit(fastmath=REASSOCIATE)
+def _dot(x, w):
+    total = 0.0
+    for k in range(len(w)):
+        total += w[k] * x[k]
+    return total
+
+
+@njit
+def linear_scores(X, rows, w, out):
+    """out[i] = X[rows[i]] . w, summed in double precision."""
+    for i in range(len(rows)):
+        out[i] = _dot(X[rows[i]], w)
+
+
+@njit
+def all_scores(X, w, out):
+    """out[i] = X[i] . w, to the same bits as `linear_scores`."""
+    for i in range(len(out)):
+        out[i] = _dot(X[i], w)
+
+
+@njit(fastmath=REASSOCIATE)
+def pull_back(X, rows, g, scale, out):
+    """out = scale * sum_i g[i] X[rows[i]]: the gradient in the weights from that in the scores."""
+    out[:] = 0.0
+    for i in range(len(rows)):
+        x, weight = X[rows[i]], scale * g[i]
+        for k in range(len(out)):
+            out[k] += weight * x[k]
+
+
+@njit
+def adam_step(w, gradient, m, v, t, step_size):
+    """One step of ascent by Adam, in place; `t` counts from 1."""
+    first, second = step_size / (1.0 - BETA1**t), 1.0 / (1.0 - BETA2**t)
+    for k in range(len(w)):
+        m[k] = BETA1 * m[k] + (1.0 - BETA1) * gradient[k]
+        v[k] = BETA2 * v[k] + (1.0 - BETA2) * gradient[k] * gradient[k]
+        w[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)

@@ -1,0 +1,286 @@
+"""The Plackett-Luce policy: sampled ranks, log-probabilities, and the sampled policy gradients.
+
+Random numbers come from outside: `noise` holds standard exponential variables, query by query, in each query sample by
+sample. With E_i exponential, sorting log E_i - h_i upwards is the Gumbel trick, since -log E_i is a Gumbel variable.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank._kernels._jit import njit
+
+# exp(-WIDE) is a normal number with room below it, so products and sums of such weights keep all their digits.
+WIDE = 600.0
+SMALL = 48
+
+
+@njit
+def _score_range(h, lo, hi):
+    low, high = h[lo], h[lo]
+    for i in range(lo + 1, hi):
+        low, high = min(low, h[i]), max(high, h[i])
+    return low, high
+
+
+@njit
+def _order_of_keys(key, order, n):
+    """Fill `order` with the indices of ascending keys, ties in index order (insertion sort where that is fastest)."""
+    if n > SMALL:
+        order[:n] = np.argsort(key[:n], kind="mergesort")
+        return
+    order[0] = 0
+    for i in range(1, n):
+        k, j = key[i], i - 1
+        while j >= 0 and key[order[j]] > k:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = i
+
+
+@njit
+def _ranks_of_keys(key, order, rank, n):
+    """Fill `rank` (0-based) and `order`. Counting smaller keys has no branches, and is vectorised."""
+    if n <= SMALL:
+        total = 0
+        for i in range(n):
+            k, smaller = key[i], 0
+            for j in range(n):
+                smaller += key[j] < k
+            rank[i] = smaller
+            total += smaller
+        if total == n * (n - 1) // 2:
+            for i in range(n):
+                order[rank[i]] = i
+            return
+    _order_of_keys(key, order, n)  # large, or tied keys
+    for j in range(n):
+        rank[order[j]] = j
+
+
+@njit
+def _keys(h, lo, n, high, wide, weight, noise, at, key):
+    """Keys of one sample, to be sorted upwards; `weight` holds exp(high - h)."""
+    if wide:
+        for i in range(n):
+            key[i] = np.log(noise[at + i]) - (h[lo + i] - high)
+    else:
+        for i in range(n):
+            key[i] = noise[at + i] * weight[i]
+
+
+@njit
+def sample_ranks(first, last, h, offsets, noise, n_samples, ranks):
+    """Fill ranks[s, row] (1-based) for the queries first to last - 1; `noise` starts at the first row of `offsets`."""
+    widest = 0
+    for q in range(first, last):
+        widest = max(widest, offsets[q + 1] - offsets[q])
+    weight, key = np.empty(widest), np.empty(widest)
+    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        n = hi - lo
+        low, high = _score_range(h, lo, hi)
+        wide = high - low > WIDE
+        for i in range(n):
+            weight[i] = np.exp(high - h[lo + i])
+        at = n_samples * (lo - offsets[0])
+        for s in range(n_samples):
+            _keys(h, lo, n, high, wide, weight, noise, at + s * n, key)
+            _ranks_of_keys(key, order, rank, n)
+            for i in range(n):
+                ranks[s, lo - offsets[0] + i] = rank[i] + 1
+
+
+@njit
+def sampled_discounts(first, last, h, offsets, noise, n_samples, discount, out):
+    """Fill out[row] with the mean over samples of the discount of its rank."""
+    widest = 0
+    for q in range(first, last):
+        widest = max(widest, offsets[q + 1] - offsets[q])
+    weight, key = np.empty(widest), np.empty(widest)
+    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        n = hi - lo
+        low, high = _score_range(h, lo, hi)
+        wide = high - low > WIDE
+        for i in range(n):
+            weight[i] = np.exp(high - h[lo + i])
+            out[lo - offsets[0] + i] = 0.0
+        at = n_samples * (lo - offsets[0])
+        for s in range(n_samples):
+            _keys(h, lo, n, high, wide, weight, noise, at + s * n, key)
+            _ranks_of_keys(key, order, rank, n)
+            for i in range(n):
+                out[lo - offsets[0] + i] += discount[rank[i]]
+        for i in range(n):
+            out[lo - offsets[0] + i] /= n_samples
+
+
+@njit
+def log_probability(first, last, h, offsets, ranks, out):
+    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)); False where ranks are no permutation."""
+    n_samples = ranks.shape[0]
+    for q in range(first, last):
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        order = np.empty(n, np.int64)
+        for s in range(n_samples):
+            order[:] = -1
+            for i in range(n):
+                r = ranks[s, lo + i] - 1
+                if r < 0 or r >= n or order[r] >= 0:
+                    out[s, q] = np.nan
+                    break
+                order[r] = i
+            else:
+                total, tail = 0.0, -np.inf
+                for j in range(n - 1, -1, -1):
+                    x = h[lo + order[j]]
+                    top = max(tail, x)
+                    tail = top + np.log1p(np.exp(-abs(tail - x))) if tail > -np.inf else x
+                    total += x - tail
+                out[s, q] = min(total, 0.0)
+
+
+@njit
+def _tail_sums(h, lo, n, high, wide, weight, order, tail):
+    """tail[j] = sum of exp(h - high) over positions >= j, or its logarithm where scores are far apart."""
+    if wide:
+        running = -np.inf
+        for j in range(n - 1, -1, -1):
+            x = h[lo + order[j]] - high
+            top = max(running, x)
+            running = x if running == -np.inf else top + np.log1p(np.exp(-abs(running - x)))
+            tail[j] = running
+    else:
+        running = 0.0
+        for j in range(n - 1, -1, -1):
+            running += weight[order[j]]
+            tail[j] = running
+
+
+@njit
+def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradient, utility):
+    """Gradient in the scores of the expected utility, estimated by REINFORCE; and each query's mean utility.
+
+    gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{j <= r(i)} 1 / Z_j
+    and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
+    """
+    widest = 0
+    for q in range(first, last):
+        widest = max(widest, offsets[q + 1] - offsets[q])
+    weight, inverse, key, tail = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
+    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    plain, weighted = np.empty(widest), np.empty(widest)
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        n = hi - lo
+        gradient[lo:hi] = 0.0
+        flat = True
+        total = 0.0
+        for i in range(n):
+            flat = flat and gain[lo + i] == gain[lo]
+            total += gain[lo + i] * discount[i]
+        if flat:  # nothing to gain: the gradient is zero exactly, not up to rounding
+            utility[q] = total
+            continue
+        low, high = _score_range(h, lo, hi)
+        wide = high - low > WIDE
+        for i in range(n):
+            weight[i] = np.exp(h[lo + i] - high)
+            inverse[i] = np.exp(high - h[lo + i])
+        plain[:n] = 0.0
+        weighted[:n] = 0.0
+        at = n_samples * (lo - offsets[0])
+        reference, sum_utility = 0.0, 0.0
+        for s in range(n_samples):
+            _keys(h, lo, n, high, wide, inverse, noise, at + s * n, key)
+            _ranks_of_keys(key, order, rank, n)
+            value = 0.0
+            for i in range(n):
+                value += gain[lo + i] * discount[rank[i]]
+            if s == 0:
+                reference = value
+            value -= reference  # utilities of a query are close together: take the difference before it is squared away
+            sum_utility += value
+            _tail_sums(h, lo, n, high, wide, weight, order, tail)
+            if wide:
+                for j in range(n):
+                    i = order[j]
+                    x, c = h[lo + i] - high, 0.0
+                    for t in range(j + 1):
+                        c += np.exp(x - tail[t])
+                    plain[i] += c
+                    weighted[i] += value * c
+            else:
+                c = 0.0
+                for j in range(n):
+                    c += 1.0 / tail[j]
+                    i = order[j]
+                    plain[i] += c
+                    weighted[i] += value * c
+        mean = sum_utility / n_samples
+        utility[q] = reference + mean
+        for i in range(n):
+            e = 1.0 if wide else weight[i]
+            gradient[lo + i] = e * (mean * plain[i] - weighted[i]) / n_samples
+
+
+@njit
+def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, utility):
+    """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022): unbiased, of lower variance.
+
+    With Z_j as above, F_j the reward collected at positions >= j and r the rank of item i,
+    gradient_i = mean_s [ F_{r+1} + e_i (gain_i sum_{j <= r} discount_j / Z_j - sum_{j <= r} F_j / Z_j) ].
+    """
+    widest = 0
+    for q in range(first, last):
+        widest = max(widest, offsets[q + 1] - offsets[q])
+    weight, inverse, key, tail = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
+    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    future = np.empty(widest + 1)
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        n = hi - lo
+        gradient[lo:hi] = 0.0
+        flat = True
+        total = 0.0
+        for i in range(n):
+            flat = flat and gain[lo + i] == gain[lo]
+            total += gain[lo + i] * discount[i]
+        if flat:
+            utility[q] = total
+            continue
+        low, high = _score_range(h, lo, hi)
+        wide = high - low > WIDE
+        for i in range(n):
+            weight[i] = np.exp(h[lo + i] - high)
+            inverse[i] = np.exp(high - h[lo + i])
+        at = n_samples * (lo - offsets[0])
+        sum_utility = 0.0
+        for s in range(n_samples):
+            _keys(h, lo, n, high, wide, inverse, noise, at + s * n, key)
+            _ranks_of_keys(key, order, rank, n)
+            future[n] = 0.0
+            for j in range(n - 1, -1, -1):
+                future[j] = future[j + 1] + gain[lo + order[j]] * discount[j]
+            sum_utility += future[0]
+            _tail_sums(h, lo, n, high, wide, weight, order, tail)
+            if wide:
+                for j in range(n):
+                    i = order[j]
+                    x, c = h[lo + i] - high, 0.0
+                    for t in range(j + 1):
+                        c += np.exp(x - tail[t]) * (gain[lo + i] * discount[t] - future[t])
+                    gradient[lo + i] += future[j + 1] + c
+            else:
+                direct, lost = 0.0, 0.0
+                for j in range(n):
+                    direct += discount[j] / tail[j]
+                    lost += future[j] / tail[j]
+                    i = order[j]
+                    gradient[lo + i] += future[j + 1] + weight[i] * (gain[lo + i] * direct - lost)
+        utility[q] = sum_utility / n_samples
+        for i in range(n):
+            gradient[lo + i] /= n_samples

@@ -1,0 +1,33 @@
+"""One kind of random stream for the whole package."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+__all__ = ["as_generator"]
+
+
+def as_generator(random_state) -> np.random.Generator:
+    """A `numpy.random.Generator` from what scikit-learn's users pass as `random_state`.
+
+    Unlike `sklearn.utils.check_random_state`, None gives fresh entropy rather than NumPy's global stream, which this
+    package never reads or advances.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        A Generator is used as it is, and advances; a RandomState gives one seed, and advances.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(np.iinfo(np.int32).max, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and random_state >= 0:
+        return np.random.default_rng(int(random_state))
+    raise ValueError(
+        f"random_state={random_state!r}: give None, a non-negative int, a numpy RandomState or a numpy Generator."
+    )

@@ -1,0 +1,40 @@
+"""Checks of arrays that come with rows but are not features: scores and relevances."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import check_array
+
+__all__ = ["check_relevance", "check_scores"]
+
+
+def check_scores(scores, *, name: str = "scores") -> np.ndarray:
+    """Finite scores as a float64 array of shape (n_rows,)."""
+    scores = check_array(scores, ensure_2d=False, dtype=np.float64, input_name=name)
+    if scores.ndim != 1:
+        raise ValueError(f"{name} has shape {scores.shape}: give a one-dimensional array, one score per row.")
+    return scores
+
+
+def check_relevance(y, n_rows: int | None = None, *, name: str = "y") -> np.ndarray:
+    """Finite relevances >= 0 as a float64 array of shape (n_rows,).
+
+    Raises
+    ------
+    ValueError
+        If y is not one-dimensional, has NaN, inf or a negative value, or does not have `n_rows` entries.
+    """
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"{name} has shape {y.shape}: give a one-dimensional array, one relevance per row.")
+    if n_rows is not None and len(y) != n_rows:
+        raise ValueError(f"{name} has {len(y)} entries for {n_rows} rows: give one relevance per row.")
+    if (y < 0).any():
+        raise ValueError(
+            f"{name} has negative values (the least is {y.min():g}): relevances must be >= 0. Shift them, or use ranks."
+        )
+    return y
+
+

@@ -1,0 +1,20 @@
+"""Data sets: the paper's generators, and readers of the files that it uses."""
+
+from skfairrank.datasets.biased_ranking import make_biased_ranking
+from skfairrank.datasets.credit_ranking import make_credit_ranking
+from skfairrank.datasets.flips import flip_columns, flip_sex
+from skfairrank.datasets.german_credit import encode_german_credit, fetch_german_credit, load_german_credit
+from skfairrank.datasets.letor import load_letor
+from skfairrank.datasets.mslr import make_mslr_ranking
+
+__all__ = [
+    "encode_german_credit",
+    "fetch_german_credit",
+    "flip_columns",
+    "flip_sex",
+    "load_german_credit",
+    "load_letor",
+    "make_biased_ranking",
+    "make_credit_ranking",
+    "make_mslr_ranking",
+]

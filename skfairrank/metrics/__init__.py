@@ -1,0 +1,49 @@
+"""Metrics of rankings with queries, and the same metrics as scikit-learn scorers.
+
+Every metric takes `qid`, one query id per row in any order, and averages over queries.
+"""
+
+from skfairrank.metrics._exposure import (
+    group_exposure_difference,
+    group_exposure_disparity,
+    individual_exposure_disparity,
+)
+from skfairrank.metrics._kendall import kendall_tau_score
+from skfairrank.metrics._ndcg import ndcg_score, stochastic_ndcg_score
+from skfairrank.metrics._scorers import (
+    QueryScorer,
+    kendall_tau_scorer,
+    make_group_exposure_difference_scorer,
+    make_group_exposure_disparity_scorer,
+    make_individual_exposure_disparity_scorer,
+    make_kendall_tau_scorer,
+    make_ndcg_scorer,
+    make_stochastic_ndcg_scorer,
+    ndcg_scorer,
+    neg_group_exposure_difference_scorer,
+    neg_group_exposure_disparity_scorer,
+    neg_individual_exposure_disparity_scorer,
+    stochastic_ndcg_scorer,
+)
+
+__all__ = [
+    "QueryScorer",
+    "group_exposure_difference",
+    "group_exposure_disparity",
+    "individual_exposure_disparity",
+    "kendall_tau_score",
+    "kendall_tau_scorer",
+    "make_group_exposure_difference_scorer",
+    "make_group_exposure_disparity_scorer",
+    "make_individual_exposure_disparity_scorer",
+    "make_kendall_tau_scorer",
+    "make_ndcg_scorer",
+    "make_stochastic_ndcg_scorer",
+    "ndcg_score",
+    "ndcg_scorer",
+    "neg_group_exposure_difference_scorer",
+    "neg_group_exposure_disparity_scorer",
+    "neg_individual_exposure_disparity_scorer",
+    "stochastic_ndcg_score",
+    "stochastic_ndcg_scorer",
+]

@@ -1,0 +1,67 @@
+"""Kendall's tau between two rankings of the same rows: how stable a ranking is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank._kernels.metrics import inversions
+from skfairrank._validation import check_scores
+from skfairrank.metrics._averages import mean_where_defined
+from skfairrank.queries import Queries
+
+__all__ = ["kendall_tau_score"]
+
+
+def kendall_tau_score(s1, s2, *, qid):
+    r"""Kendall's tau between the rankings by two scores, averaged over queries (Bower et al. 2021, appendix B).
+
+    Definition, for one query of n rows with ranks r and r':
+
+    .. math::
+
+        \tau(r, r') = \binom{n}{2}^{-1} \sum_{i < j}
+        \operatorname{sign}(r(i) - r(j)) \operatorname{sign}(r'(i) - r'(j)) .
+
+    The ranks come from sorting the scores in descending order, ties in row order. So a ranking always has tau 1 with
+    itself, also where scores are tied; this is neither tau-b nor tau-c of the scores.
+
+    Parameters
+    ----------
+    s1, s2 : array-like, shape (n_rows,)
+        Two scores of the same rows, for example of the rows and of their hypothetical counterparts.
+    qid : array-like, shape (n_rows,)
+        The query of each row, in any order.
+
+    Returns
+    -------
+    tau : float
+        Between -1 and 1, the mean over the queries with at least two rows. Where there is none: nan, with an
+        `UndefinedMetricWarning`.
+
+    Examples
+    --------
+    >>> from skfairrank.metrics import kendall_tau_score
+    >>> round(kendall_tau_score([4, 3, 2, 1], [3, 4, 2, 1], qid=[0, 0, 0, 0]), 6)  # one of six pairs is swapped
+    0.666667
+    """
+    s1, s2 = check_scores(s1, name="s1"), check_scores(s2, name="s2")
+    if len(s1) != len(s2):
+        raise ValueError(
+            f"s1 has {len(s1)} rows, s2 has {len(s2)}: give two scores of the same rows, in the same order."
+        )
+    queries = Queries.from_qid(qid, len(s1))
+    first, second = _orders(s1, queries), _orders(s2, queries)
+    rank = np.empty_like(second)
+    rank[second] = np.arange(len(second)) - np.repeat(queries.offsets[:-1], queries.sizes)
+    discordant = np.empty(queries.n_queries, np.int64)
+    inversions(rank[first], queries.offsets, discordant)
+    defined = queries.sizes > 1
+    pairs = np.where(defined, queries.sizes * (queries.sizes - 1) // 2, 1)
+    return mean_where_defined(
+        1.0 - 2.0 * discordant / pairs, defined, metric="kendall_tau_score", reason="they have one row each"
+    )
+
+
+def _orders(s: np.ndarray, queries: Queries) -> np.ndarray:
+    """Positions among the grouped rows, query by query in descending order of score, ties in row order."""
+    return np.lexsort((-queries.group(s), np.repeat(np.arange(queries.n_queries), queries.sizes)))

@@ -1,0 +1,311 @@
+"""Metrics as scikit-learn scorers that receive `qid` and what else they need by metadata routing."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from skfairrank.metrics._exposure import (
+    group_exposure_difference,
+    group_exposure_disparity,
+    individual_exposure_disparity,
+)
+from skfairrank.metrics._kendall import kendall_tau_score
+from skfairrank.metrics._ndcg import ndcg_score, stochastic_ndcg_score
+from skfairrank.queries import REMEDY
+
+__all__ = [
+    "QueryScorer",
+    "kendall_tau_scorer",
+    "make_group_exposure_difference_scorer",
+    "make_group_exposure_disparity_scorer",
+    "make_individual_exposure_disparity_scorer",
+    "make_kendall_tau_scorer",
+    "make_ndcg_scorer",
+    "make_stochastic_ndcg_scorer",
+    "ndcg_scorer",
+    "neg_group_exposure_difference_scorer",
+    "neg_group_exposure_disparity_scorer",
+    "neg_individual_exposure_disparity_scorer",
+    "stochastic_ndcg_scorer",
+]
+
+
+class QueryScorer:
+    """A metric of scores and queries as a scikit-learn scorer, ``scorer(estimator, X, y, *, qid, ...)``.
+
+    The estimator's scores are what its `predict` returns; a classifier's are its `decision_function`. Pipelines and
+    fitted searches will do. The metadata that the metric takes (`qid`, and for some `sensitive_features`) are requested
+    by default, so in a search with metadata routing nothing needs to be set. Without `qid` the scorer raises: rows of
+    several queries are never read as one.
+
+    Parameters
+    ----------
+    metric : callable
+        Function of ``(y, s)``, ``(s)`` or ``(s1, s2)`` by these names, s2 being the scores of the hypothetical rows,
+        and of `qid` and perhaps `sensitive_features` by keyword.
+    greater_is_better : bool, default True
+        If False the metric is negated.
+    function : callable, optional
+        For a metric of ``(s1, s2)``: turns X into the hypothetical rows. Without it they are the metadata
+        `X_hypothetical`.
+    **settings
+        Further keyword arguments of the metric.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skfairrank.metrics import QueryScorer, ndcg_score, ndcg_scorer
+    >>> X, y, qid = [[0.], [1.], [2.], [3.]], [0, 1, 1, 0], [0, 0, 1, 1]
+    >>> ranker = LinearRegression().fit([[0.], [1.]], [0., 1.])
+    >>> round(ndcg_scorer(ranker, X, y, qid=qid), 6)
+    0.815465
+    >>> round(QueryScorer(ndcg_score, k=1)(ranker, X, y, qid=qid), 6)
+    0.5
+    """
+
+    def __init__(self, metric, *, greater_is_better=True, function=None, **settings):
+        parameters = inspect.signature(metric).parameters
+        self._inputs = [name for name in ("y", "s", "s1", "s2") if name in parameters]
+        self._metadata = [name for name in ("qid", "sensitive_features") if name in parameters and name not in settings]
+        if "s2" in parameters and function is None:
+            self._metadata.append("X_hypothetical")
+        unknown = sorted(set(settings) - set(parameters))
+        if unknown:
+            raise TypeError(f"{metric.__name__} has no parameter {unknown[0]!r}; it has {sorted(parameters)}.")
+        self.metric = metric
+        self.greater_is_better = greater_is_better
+        self.function = function
+        self.settings = settings
+        self._requests = dict.fromkeys(self._metadata, True)
+
+    def __call__(self, estimator, X, y=None, *, qid=None, **metadata):
+        """The metric of the estimator's scores on X, negated where lower is better.
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted, with `predict` or `decision_function`.
+        X : array-like, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,), optional
+            Relevances, for metrics that take them.
+        qid : array-like, shape (n_rows,)
+            The query of each row.
+        **metadata
+            `sensitive_features` or `X_hypothetical`, for the metrics that need them.
+        """
+        if qid is None:
+            raise ValueError(f"{self!r} got no qid: {REMEDY}")
+        for name in metadata:
+            if name not in self._metadata:
+                raise TypeError(f"{self!r} takes {', '.join(self._metadata)}, not {name}.")
+        given = {"y": y, **metadata}
+        if "s2" in self._inputs:
+            hypothetical = self._hypothetical(X, given.pop("X_hypothetical", None))
+            given["s1"], given["s2"] = ranking_scores(estimator, X), ranking_scores(estimator, hypothetical)
+        else:
+            given["s"] = ranking_scores(estimator, X)
+        positional = [given.pop(name) for name in self._inputs]
+        given.pop("y", None)
+        if "sensitive_features" in self._metadata:
+            given.setdefault("sensitive_features", None)
+        value = self.metric(*positional, qid=qid, **given, **self.settings)
+        return value if self.greater_is_better else 0.0 - value
+
+    def _hypothetical(self, X, X_hypothetical):
+        if self.function is not None:
+            X_hypothetical = self.function(X)
+        if X_hypothetical is None:
+            raise ValueError(
+                f"{self!r} got no X_hypothetical: pass X_hypothetical=, the hypothetical counterpart of each row of X "
+                "(in a search to its fit, with sklearn.set_config(enable_metadata_routing=True)), or make the scorer "
+                "from a function X -> X' with make_kendall_tau_scorer."
+            )
+        return X_hypothetical
+
+    def set_score_request(self, **requests):
+        """A copy of this scorer with other metadata requests; the scorer itself is left as it is.
+
+        Parameters
+        ----------
+        **requests
+            True, False, None or, as a string, the name under which a search gets it: with
+            ``set_score_request(sensitive_features="groups")`` the search is called as ``fit(X, y, qid=qid, groups=g)``.
+            What is not named stays as it was.
+        """
+        changed = copy.deepcopy(self)
+        for name, alias in requests.items():
+            if name not in self._metadata:
+                raise TypeError(f"{self!r} takes {', '.join(self._metadata)}, not {name}.")
+            changed._requests[name] = alias
+        changed.get_metadata_routing()  # raises if an alias is not valid
+        return changed
+
+    def get_metadata_routing(self):
+        """What `sklearn.utils.metadata_routing` asks of a consumer: the metadata that this scorer requests."""
+        requests = MetadataRequest(owner=self)
+        for name, alias in self._requests.items():
+            requests.score.add_request(param=name, alias=alias)
+        return requests
+
+    def _accept_sample_weight(self):
+        return False
+
+    def _routing_repr(self):
+        return repr(self)
+
+    def __sklearn_clone__(self):
+        return copy.deepcopy(self)
+
+    def __repr__(self):
+        arguments = [self.metric.__name__]
+        if not self.greater_is_better:
+            arguments.append("greater_is_better=False")
+        if self.function is not None:
+            arguments.append(f"function={getattr(self.function, '__name__', self.function)}")
+        arguments += [f"{name}={value!r}" for name, value in self.settings.items()]
+        changed = [f"{name}={alias!r}" for name, alias in self._requests.items() if alias is not True]
+        return f"QueryScorer({', '.join(arguments)})" + (f".set_score_request({', '.join(changed)})" if changed else "")
+
+
+def ranking_scores(estimator, X) -> np.ndarray:
+    """Scores of rows, higher is better, from any fitted estimator.
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no method that gives one number per row. A classifier needs a `decision_function`: its
+        labels are no scores, and its probabilities no Plackett-Luce scores.
+    """
+    name = type(estimator).__name__
+    if _is_classifier(estimator) or not hasattr(estimator, "predict"):
+        if not hasattr(estimator, "decision_function"):
+            kind = "is a classifier without" if hasattr(estimator, "predict") else "has neither predict nor"
+            raise ValueError(
+                f"{name} {kind} decision_function: a scorer of rankings needs one number per row, higher for rows that "
+                "are to be ranked higher. Wrap it in an estimator whose predict returns such scores."
+            )
+        scores = np.asarray(estimator.decision_function(X))
+    else:
+        scores = np.asarray(estimator.predict(X))
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    if scores.ndim != 1:
+        raise ValueError(f"{name} gives an array of shape {scores.shape}: one score per row was expected.")
+    return scores
+
+
+def _is_classifier(estimator) -> bool:
+    if hasattr(estimator, "__sklearn_tags__"):
+        return is_classifier(estimator)
+    return getattr(estimator, "_estimator_type", None) == "classifier"
+
+
+def make_stochastic_ndcg_scorer(*, k=None, gain="exp2", n_samples=100, random_state=0, replace_undefined_by=np.nan):
+    """A scorer of :func:`stochastic_ndcg_score`; reproducible with the default `random_state`.
+
+    Parameters
+    ----------
+    k, gain, n_samples, random_state, replace_undefined_by
+        As in :func:`stochastic_ndcg_score`. An int (or ``n_samples="exact"``) makes every call use the same random
+        numbers, so that the candidates of a search are compared on equal terms.
+
+    Examples
+    --------
+    >>> from skfairrank.metrics import make_stochastic_ndcg_scorer
+    >>> make_stochastic_ndcg_scorer(k=10, n_samples=25)
+    QueryScorer(stochastic_ndcg_score, k=10, gain='exp2', n_samples=25, random_state=0, replace_undefined_by=nan)
+    """
+    return QueryScorer(
+        stochastic_ndcg_score,
+        k=k,
+        gain=gain,
+        n_samples=n_samples,
+        random_state=random_state,
+        replace_undefined_by=replace_undefined_by,
+    )
+
+
+def make_ndcg_scorer(*, k=None, gain="exp2", replace_undefined_by=np.nan):
+    """A scorer of :func:`ndcg_score`, with its parameters."""
+    return QueryScorer(ndcg_score, k=k, gain=gain, replace_undefined_by=replace_undefined_by)
+
+
+def make_kendall_tau_scorer(function=None):
+    """A scorer of :func:`kendall_tau_score` between the rankings of rows and of their hypothetical counterparts.
+
+    Parameters
+    ----------
+    function : callable, optional
+        Turns X into the hypothetical rows X', for example by flipping a sensitive column. It gets X as the estimator
+        does (an array or a DataFrame), and returns as many rows. Without it the scorer takes the hypothetical rows as
+        metadata: ``search.fit(X, y, qid=qid, X_hypothetical=X_flipped)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skfairrank.metrics import make_kendall_tau_scorer
+    >>> flip = make_kendall_tau_scorer(lambda X: np.column_stack([1 - X[:, 0], X[:, 1]]))
+    >>> X = np.array([[0., 1.], [1., 0.], [0., 3.]])
+    >>> ignores_column_0 = LinearRegression().fit(X, X[:, 1])
+    >>> flip(ignores_column_0, X, qid=[0, 0, 0])
+    1.0
+    """
+    return QueryScorer(kendall_tau_score, function=function)
+
+
+def make_group_exposure_disparity_scorer(*, n_samples=100, random_state=0, replace_undefined_by=0.0):
+    """A scorer of :func:`group_exposure_disparity`, negated so that greater is better; with its parameters."""
+    return QueryScorer(
+        group_exposure_disparity,
+        greater_is_better=False,
+        n_samples=n_samples,
+        random_state=random_state,
+        replace_undefined_by=replace_undefined_by,
+    )
+
+
+def make_group_exposure_difference_scorer(*, policy="deterministic", n_samples=100, random_state=0):
+    """A scorer of :func:`group_exposure_difference`, negated so that greater is better; with its parameters."""
+    return QueryScorer(
+        group_exposure_difference,
+        greater_is_better=False,
+        policy=policy,
+        n_samples=n_samples,
+        random_state=random_state,
+    )
+
+
+def make_individual_exposure_disparity_scorer(*, n_samples=100, random_state=0, replace_undefined_by=np.nan):
+    """A scorer of :func:`individual_exposure_disparity`, negated so that greater is better; with its parameters."""
+    return QueryScorer(
+        individual_exposure_disparity,
+        greater_is_better=False,
+        n_samples=n_samples,
+        random_state=random_state,
+        replace_undefined_by=replace_undefined_by,
+    )
+
+
+#: Stochastic NDCG from 100 rankings of each query, always the same ones.
+stochastic_ndcg_scorer = make_stochastic_ndcg_scorer()
+
+#: NDCG of the ranking by descending scores.
+ndcg_scorer = make_ndcg_scorer()
+
+#: Kendall's tau with the ranking of the metadata `X_hypothetical`.
+kendall_tau_scorer = make_kendall_tau_scorer()
+
+#: Minus the group exposure disparity, from 100 rankings of each query.
+neg_group_exposure_disparity_scorer = make_group_exposure_disparity_scorer()
+
+#: Minus the group exposure difference of the ranking by descending scores.
+neg_group_exposure_difference_scorer = make_group_exposure_difference_scorer()
+
+#: Minus the individual exposure disparity, from 100 rankings of each query.
+neg_individual_exposure_disparity_scorer = make_individual_exposure_disparity_scorer()

@@ -1,0 +1,258 @@
+"""The Plackett-Luce policy over rankings (Bower et al. 2021, equation 1): sampling, probabilities, expectations.
+
+A ranking is drawn from the top: among the items not yet ranked, item i comes next with probability proportional to
+exp(score_i).
+"""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from skfairrank._kernels import exact as _exact
+from skfairrank._kernels import policy as _policy
+from skfairrank._kernels.threads import over_queries
+from skfairrank._random import as_generator
+from skfairrank._validation import check_scores
+from skfairrank.queries import Queries
+from skfairrank.utilities import discounts
+
+__all__ = ["EXACT_LIMIT", "expected_exposure", "log_probability", "rank_probabilities", "sample_rankings"]
+
+#: Largest query, in items, of which expectations are summed exactly: the work is 2^n n (some milliseconds at this size).
+EXACT_LIMIT = 16
+
+# Random numbers drawn at once; bounds the memory, and leaves the stream as it is.
+_BLOCK = 1 << 20
+
+
+def check_n_samples(n_samples, *, exact: bool = True) -> None:
+    """Raise ValueError unless `n_samples` is an int >= 1 or, where allowed, "exact"."""
+    if isinstance(n_samples, str) and n_samples == "exact" and exact:
+        return
+    if not isinstance(n_samples, numbers.Integral) or isinstance(n_samples, bool) or n_samples < 1:
+        raise ValueError(f"n_samples={n_samples!r}: give an integer >= 1" + (' or "exact".' if exact else "."))
+
+
+def check_exact_limit(queries: Queries) -> None:
+    """Raise ValueError where a query has too many items for sums over subsets."""
+    largest = int(np.argmax(queries.sizes))
+    if queries.sizes[largest] > EXACT_LIMIT:
+        raise ValueError(
+            f"Exact expectations sum over all subsets of a query's items, and are limited to {EXACT_LIMIT} items; query "
+            f"{queries.ids[largest]!r} has {queries.sizes[largest]}. Sample instead: n_samples=100 in a metric, "
+            'gradient="reinforce" or "plrank" in a ranker.'
+        )
+
+
+def _blocks(queries: Queries, n_samples: int):
+    """Runs of queries that together need about `_BLOCK` random numbers."""
+    first, offsets = 0, queries.offsets
+    while first < queries.n_queries:
+        last = int(np.searchsorted(offsets, offsets[first] + _BLOCK // n_samples, side="right")) - 1
+        last = min(max(last, first + 1), queries.n_queries)
+        yield first, last
+        first = last
+
+
+def _over_samples(kernel, h, queries, n_samples, random_state, outs):
+    """Run a sampling kernel block by block; `outs(lo, hi)` gives its trailing arguments for the rows lo to hi - 1."""
+    rng = as_generator(random_state)
+    for first, last in _blocks(queries, n_samples):
+        offsets = queries.offsets[first : last + 1]
+        lo, hi = int(offsets[0]), int(offsets[-1])
+        noise = rng.standard_exponential(n_samples * (hi - lo))
+        mean_size = (hi - lo) / (last - first)
+        over_queries(kernel, offsets, len(noise) * (5.0 + 0.3 * mean_size), h, offsets, noise, n_samples, *outs(lo, hi))
+
+
+def sample_rankings(scores, *, qid=None, n_samples=1, random_state=None):
+    """Draw rankings of every query's items from the Plackett-Luce policy.
+
+    Parameters
+    ----------
+    scores : array-like of float, shape (n_rows,)
+        Score of each row; higher is better. Any finite values.
+    qid : array-like, shape (n_rows,), optional
+        Query of each row, in any order. None: all rows are one list.
+    n_samples : int, default=1
+    random_state : None, int, RandomState or Generator
+        An int gives the same rankings for any interleaving of the queries that keeps each query's own row order.
+
+    Returns
+    -------
+    ranks : ndarray of int, shape (n_samples, n_rows)
+        1-based rank of each row within its query, aligned with `scores`.
+
+    Examples
+    --------
+    >>> from skfairrank.plackett_luce import sample_rankings
+    >>> ranks = sample_rankings([np.log(3), 0], n_samples=10_000, random_state=0)
+    >>> bool(abs((ranks[:, 0] == 1).mean() - 3 / 4) < 0.02)
+    True
+    """
+    scores = check_scores(scores)
+    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    return draw_rankings(scores, queries, n_samples=n_samples, random_state=random_state)
+
+
+def draw_rankings(scores, queries, *, n_samples, random_state):
+    """`sample_rankings` for checked scores and queries."""
+    check_n_samples(n_samples, exact=False)
+    ranks = np.empty((n_samples, len(scores)), np.int64)
+    _over_samples(
+        _policy.sample_ranks, queries.group(scores), queries, int(n_samples), random_state, lambda lo, hi: (ranks[:, lo:hi],)
+    )
+    return queries.ungroup(ranks, axis=1)
+
+
+def log_probability(scores, ranks, *, qid=None):
+    """Log-probability of rankings under the Plackett-Luce policy (Bower et al. 2021, equation 1), query by query.
+
+    Parameters
+    ----------
+    scores : array-like of float, shape (n_rows,)
+    ranks : array-like of int, shape (n_samples, n_rows) or (n_rows,)
+        1-based ranks within the query, as `sample_rankings` returns them.
+    qid : array-like, shape (n_rows,), optional
+        Query of each row. None: all rows are one list.
+
+    Returns
+    -------
+    log_probability : ndarray of float, shape (n_samples, n_queries)
+        Queries in sorted order of their ids.
+
+    Raises
+    ------
+    ValueError
+        If the ranks of a query are not a permutation of 1 to its size.
+
+    Examples
+    --------
+    >>> float(np.exp(log_probability([1000, 999, 998], [1, 2, 3])[0, 0]).round(6))
+    0.48633
+    """
+    scores = check_scores(scores)
+    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    given = np.asarray(ranks)
+    integral = given.astype(np.int64) if given.dtype.kind in "iufb" else None
+    if integral is None or (integral != given).any():
+        raise ValueError("ranks must be integers, 1 for the best item of each query.")
+    integral = np.atleast_2d(integral)
+    if integral.ndim != 2 or integral.shape[1] != len(scores):
+        raise ValueError(f"ranks has shape {given.shape}: expected (n_samples, {len(scores)}), one rank per row.")
+    out = np.empty((len(integral), queries.n_queries))
+    over_queries(
+        _policy.log_probability,
+        queries.offsets,
+        20.0 * integral.size,
+        queries.group(scores),
+        queries.offsets,
+        queries.group(integral, axis=1),
+        out,
+    )
+    if np.isnan(out).any():
+        s, q = np.argwhere(np.isnan(out))[0]
+        raise ValueError(
+            f"ranks of query {queries.ids[q]!r} in sample {s} are not a permutation of 1 to {queries.sizes[q]}: "
+            f"{integral[s][queries.rows(q)][:10].tolist()}."
+        )
+    return out
+
+
+def rank_probabilities(scores, *, qid=None):
+    """Probability of every item at every rank, summed exactly over subsets.
+
+    Parameters
+    ----------
+    scores : array-like of float, shape (n_rows,)
+    qid : array-like, shape (n_rows,), optional
+        Query of each row. None: all rows are one list.
+
+    Returns
+    -------
+    probability : ndarray of float, shape (n_rows, largest query size)
+        ``probability[i, j]`` is the probability that row i has rank j + 1; zero beyond the size of its query. Rows sum to one,
+        and so do the columns of a query.
+
+    Raises
+    ------
+    ValueError
+        If a query has more than `EXACT_LIMIT` items.
+
+    Examples
+    --------
+    >>> rank_probabilities([np.log(3), 0]).round(6).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    scores = check_scores(scores)
+    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    check_exact_limit(queries)
+    out = np.zeros((len(scores), int(queries.sizes.max())))
+    over_queries(
+        _exact.rank_probabilities, queries.offsets, _subset_work(queries), queries.group(scores), queries.offsets, out
+    )
+    return queries.ungroup(out)
+
+
+def expected_exposure(scores, *, qid=None, k=None, n_samples="exact", random_state=None):
+    """Expected exposure of each item: the mean of 1 / log2(1 + rank) under the Plackett-Luce policy.
+
+    Parameters
+    ----------
+    scores : array-like of float, shape (n_rows,)
+    qid : array-like, shape (n_rows,), optional
+        Query of each row. None: all rows are one list.
+    k : int, optional
+        Ranks beyond k give no exposure.
+    n_samples : int or "exact", default="exact"
+        Number of sampled rankings, or the exact sum over subsets (queries of up to `EXACT_LIMIT` items).
+    random_state : None, int, RandomState or Generator
+
+    Returns
+    -------
+    exposure : ndarray of float, shape (n_rows,)
+
+    Examples
+    --------
+    >>> expected_exposure([np.log(3), 0]).round(6).tolist()
+    [0.907732, 0.723197]
+    """
+    scores = check_scores(scores)
+    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    table = discounts(int(queries.sizes.max()), k)
+    return expected_discounts(scores, queries, table, n_samples=n_samples, random_state=random_state)
+
+
+def expected_discounts(scores, queries, discount, *, n_samples, random_state=None):
+    """Expected discount of each row's rank, for any table of discounts; for checked scores and queries.
+
+    Every expected position-based quantity follows from it: E[DCG] is the sum of gains times expected discounts.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_rows,)
+        In the caller's row order, as is the result.
+    queries : Queries
+    discount : ndarray of float64, shape (>= largest query size,)
+        ``discount[r - 1]`` belongs to rank r.
+    n_samples : int or "exact"
+    random_state : None, int, RandomState or Generator
+    """
+    check_n_samples(n_samples)
+    h, out = queries.group(scores), np.empty(len(scores))
+    if n_samples == "exact":
+        check_exact_limit(queries)
+        over_queries(
+            _exact.expected_discounts, queries.offsets, _subset_work(queries), h, queries.offsets, discount, out
+        )
+    else:
+        _over_samples(
+            _policy.sampled_discounts, h, queries, int(n_samples), random_state, lambda lo, hi: (discount, out[lo:hi])
+        )
+    return queries.ungroup(out)
+
+
+def _subset_work(queries: Queries) -> float:
+    return float(np.sum(queries.sizes * 2.0**queries.sizes))

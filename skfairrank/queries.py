@@ -1,0 +1,157 @@
+"""Queries: which rows belong together. The one place where `qid` is validated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["Queries"]
+
+REMEDY = (
+    "pass qid=, one query id per row. Inside scikit-learn's model selection and pipelines call "
+    "sklearn.set_config(enable_metadata_routing=True) first, so that qid reaches every step."
+)
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The rows of a data set, grouped by query: a row order plus offsets, as in a CSR matrix.
+
+    Queries are in sorted order of their ids, and rows of a query in the order in which they were given, so nothing
+    computed query by query depends on how the rows of different queries were interleaved.
+
+    Parameters
+    ----------
+    ids : ndarray, shape (n_queries,)
+        The distinct query ids, sorted.
+    order : ndarray of int, shape (n_rows,)
+        Row numbers, query by query.
+    offsets : ndarray of int64, shape (n_queries + 1,)
+        Rows ``order[offsets[k]:offsets[k + 1]]`` belong to query k.
+    is_grouped : bool
+        Whether `order` is the identity; then `group` and `ungroup` return their argument.
+
+    Examples
+    --------
+    >>> queries = Queries.from_qid(["b", "a", "b"], 3)
+    >>> queries.ids.tolist(), queries.order.tolist(), queries.offsets.tolist()
+    (['a', 'b'], [1, 0, 2], [0, 1, 3])
+    """
+
+    ids: np.ndarray
+    order: np.ndarray
+    offsets: np.ndarray
+    is_grouped: bool
+
+    @classmethod
+    def from_qid(cls, qid, n_rows: int, *, name: str = "qid") -> Queries:
+        """Group `n_rows` rows by their query id.
+
+        Parameters
+        ----------
+        qid : array-like, shape (n_rows,)
+            Ids of any sortable kind (ints, strings, floats, categoricals, dates), in any order.
+        n_rows : int
+            How many rows the ids must describe.
+        name : str
+            What messages call the ids.
+
+        Raises
+        ------
+        ValueError
+            If `qid` is missing, not one-dimensional, of another length than the data, or has missing values.
+        TypeError
+            If the ids cannot be sorted among themselves.
+        """
+        values = _one_dimensional(qid, name)
+        if len(values) != n_rows:
+            raise ValueError(
+                f"{name} has {len(values)} entries for {n_rows} rows: give one query id per row, not group sizes "
+                "(np.repeat(ids, sizes) turns sizes into ids)."
+            )
+        missing = pd.isna(values)
+        if missing.any():
+            raise ValueError(f"{name} has {int(missing.sum())} missing values (NaN or None): every row needs a query id.")
+        if n_rows == 0:
+            raise ValueError(f"{name} is empty: there must be at least one row.")
+        if values.dtype.kind in "iubf" and (values[1:] >= values[:-1]).all():
+            # Rows already lie query by query in sorted order: no hashing, no sorting.
+            starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+            offsets = np.r_[starts, n_rows].astype(np.int64)
+            return cls(values[starts], np.arange(n_rows, dtype=np.int64), offsets, True)
+        try:
+            codes, ids = pd.factorize(values, sort=True)
+        except TypeError as error:
+            raise TypeError(f"{name} mixes ids that cannot be sorted: make them all of one kind ({error}).") from error
+        offsets = np.zeros(len(ids) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(codes, minlength=len(ids)), out=offsets[1:])
+        order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)
+        return cls(np.asarray(ids), order, offsets, bool((codes[1:] >= codes[:-1]).all()))
+
+    @classmethod
+    def single(cls, n_rows: int) -> Queries:
+        """All rows in one query, whose id is 0."""
+        return cls(np.zeros(1, np.int64), np.arange(n_rows, dtype=np.int64), np.array([0, n_rows], np.int64), True)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.order)
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Number of rows of each query, shape (n_queries,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Number of the query of each row, in the caller's row order, shape (n_rows,)."""
+        return self.ungroup(np.repeat(np.arange(self.n_queries), self.sizes))
+
+    def rows(self, k: int) -> np.ndarray:
+        """The caller's row numbers of query `k`."""
+        return self.order[self.offsets[k] : self.offsets[k + 1]]
+
+    def subset(self, chosen: np.ndarray) -> Queries:
+        """Some of the queries, over the same rows (so `group` takes values of all rows, and `ungroup` does not apply)."""
+        sizes = self.sizes[chosen]
+        offsets = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        return Queries(self.ids[chosen], self.order[np.repeat(self.offsets[chosen], sizes) + within], offsets, False)
+
+    def group(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
+        """Values of rows, reordered query by query (not copied where they are so already)."""
+        return values if self.is_grouped else np.take(values, self.order, axis=axis)
+
+    def ungroup(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
+        """The inverse of `group`: values in the caller's row order."""
+        if self.is_grouped:
+            return values
+        out = np.empty_like(values)
+        index = [slice(None)] * values.ndim
+        index[axis] = self.order
+        out[tuple(index)] = values
+        return out
+
+
+def _one_dimensional(qid, name: str) -> np.ndarray:
+    if qid is None:
+        raise ValueError(f"{name} is missing: {REMEDY}")
+    if isinstance(getattr(qid, "dtype", None), pd.CategoricalDtype):
+        # Sorted by value, not by the order in which the categories were declared.
+        qid = np.asarray(qid)
+    elif not isinstance(qid, np.ndarray):
+        qid = qid.to_numpy() if hasattr(qid, "to_numpy") else np.asarray(qid)
+    if qid.ndim != 1:
+        raise ValueError(f"{name} has shape {qid.shape}: give a one-dimensional array, one query id per row.")
+    if qid.dtype.kind == "c":
+        raise TypeError(f"{name} holds complex numbers, which have no order: use ints or strings.")
+    # NumPy's fixed-width strings are slow to hash one by one; objects are what pandas hashes.
+    return qid.astype(object) if qid.dtype.kind in "US" else qid

@@ -1,0 +1,113 @@
+"""Between training steps: progress, scikit-learn's callbacks, early stopping on held-out queries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank._kernels.linear import linear_scores
+from skfairrank.plackett_luce import EXACT_LIMIT, expected_discounts
+from skfairrank.queries import Queries
+
+try:  # scikit-learn >= 1.9
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # pragma: no cover - older scikit-learn: no callbacks, `verbose` reports progress
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method):
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "EarlyStopping", "Progress", "mean_utility", "with_callbacks"]
+
+# Exact expectations of held-out queries where they cost less than sampling.
+_EXACT_SIZE = min(10, EXACT_LIMIT)
+
+
+def mean_utility(data, queries: Queries, w: np.ndarray) -> float:
+    """Mean expected utility of some of the data's queries, over those where it is defined; the same at each call."""
+    h = np.empty(len(queries.order))
+    linear_scores(data.X, queries.order, w, h)
+    together = Queries(queries.ids, np.arange(len(h)), queries.offsets, True)
+    exact = queries.sizes.max() <= _EXACT_SIZE
+    expected = expected_discounts(h, together, data.discount, n_samples="exact" if exact else 100, random_state=0)
+    gain = data.gain[queries.order]
+    per_query = np.add.reduceat(gain * expected, queries.offsets[:-1])
+    defined = np.maximum.reduceat(gain, queries.offsets[:-1]) > 0
+    return float(per_query[defined].mean()) if defined.any() else 0.0
+
+
+class EarlyStopping:
+    """Stop when the objective on held-out queries has not risen by `tol` for `n_iter_no_change` passes in a row.
+
+    The objective is the held-out mean utility minus rho times the mean regulariser of the steps since the last look. Steps
+    before the regulariser sets in do not count, since it is meant to cost utility.
+    """
+
+    def __init__(self, data, held_out: Queries, *, rho, tol, n_iter_no_change, steps_per_pass, n_plain):
+        self.data, self.held_out, self.rho, self.tol = data, held_out, rho, tol
+        self.patience, self.every, self.n_plain = n_iter_no_change, steps_per_pass, n_plain
+        self.scores: list[float] = []
+        self.best, self.best_w, self.waited, self.looked = -np.inf, None, 0, n_plain
+
+    def __call__(self, state) -> bool:
+        if state.n_iter < self.looked + self.every:
+            return False
+        recent = state.history["regularizer"][self.looked : state.n_iter]
+        self.looked = state.n_iter
+        score = mean_utility(self.data, self.held_out, state.w) - self.rho * float(recent.mean())
+        self.scores.append(score)
+        self.waited = 0 if score > self.best + self.tol else self.waited + 1
+        if score > self.best:
+            self.best, self.best_w = score, state.w.copy()
+        return self.waited >= self.patience
+
+
+class Progress:
+    """Called with the training state every `every` steps; true ends training.
+
+    Parameters
+    ----------
+    estimator : ranker being fitted
+    context : scikit-learn callback context, or None
+    reconstruction : callable(state) -> dict of the fitted attributes
+    """
+
+    REPORTS = 50
+
+    def __init__(self, estimator, max_iter: int, context, reconstruction, early_stopping: EarlyStopping | None):
+        self.estimator, self.max_iter, self.context = estimator, max_iter, context
+        self.reconstruction, self.early_stopping = reconstruction, early_stopping
+        self.every = self.interval(max_iter)
+        if early_stopping is not None:
+            self.every = min(self.every, early_stopping.every)
+        self.printed = self.reported = 0
+
+    @classmethod
+    def interval(cls, max_iter: int) -> int:
+        return max(1, -(-max_iter // cls.REPORTS))
+
+    def __call__(self, state) -> bool:
+        stop = self.early_stopping is not None and self.early_stopping(state)
+        finished = state.n_iter >= self.max_iter or stop
+        if self.estimator.verbose and (finished or state.n_iter >= self.printed + self.interval(self.max_iter)):
+            recent = {name: float(values[self.printed : state.n_iter].mean()) for name, values in state.history.items()}
+            print(
+                f"[{type(self.estimator).__name__}] step {state.n_iter}/{self.max_iter}  utility {recent['utility']:.4f}  "
+                f"regularizer {recent['regularizer']:.3g}  lambda {state.lambda_:.3g}",
+                flush=True,
+            )
+            self.printed = state.n_iter
+        while self.context is not None and state.n_iter >= min(
+            self.reported + self.interval(self.max_iter), self.max_iter
+        ):
+            self.reported += self.interval(self.max_iter)
+            task = self.context.subcontext(task_name="steps")
+            task.call_on_fit_task_begin(estimator=self.estimator)
+            stop |= task.call_on_fit_task_end(
+                estimator=self.estimator, reconstruction_attributes=lambda: self.reconstruction(state)
+            )
+            if self.reported >= self.max_iter:
+                break
+        return stop

@@ -1,0 +1,138 @@
+"""What every ranker can do once it predicts scores: rank, sample rankings, be scored, and ask for its metadata."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skfairrank.plackett_luce import sample_rankings
+from skfairrank.queries import REMEDY, Queries
+
+__all__ = ["RankingMixin", "queries_in_fit"]
+
+# `score` must give the same number each time; these fix its sampled rankings.
+_SCORE_N_SAMPLES = 100
+_SCORE_SEED = 0
+
+
+def queries_in_fit(qid, n_rows: int) -> Queries:
+    """The queries of the training rows; without `qid` all rows are one query, with a warning.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n_rows,) or None
+    n_rows : int
+    """
+    if qid is not None:
+        return Queries.from_qid(qid, n_rows)
+    if n_rows > 1:
+        warnings.warn(
+            f"fit got no qid and takes all {n_rows} rows as one query. If that is meant, pass qid=np.zeros(len(X)); "
+            f"otherwise {REMEDY}",
+            UserWarning,
+            stacklevel=3,
+        )
+    return Queries.single(n_rows)
+
+
+class RankingMixin:
+    """Ranks, sampled rankings and a score for every estimator with ``predict(X)`` -> scores, higher is better.
+
+    `fit` must set `n_queries_`, the number of queries that it saw. `qid` and `sensitive_features` are requested by
+    default, so that metadata routing hands them to `fit` and `score` with nothing else to be set.
+    """
+
+    __metadata_request__fit = {"qid": True, "sensitive_features": True}
+    __metadata_request__score = {"qid": True}
+
+    if TYPE_CHECKING:  # what the estimator brings
+        n_queries_: int
+
+        def predict(self, X) -> np.ndarray: ...
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        return tags
+
+    def rank(self, X, *, qid=None):
+        """Rank of each row within its query, by descending score; ties in row order.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        qid : array-like, shape (n_rows,), optional
+            The query of each row, in any order. None: all rows are one list.
+
+        Returns
+        -------
+        ranks : ndarray of int, shape (n_rows,)
+            1 for the best row of each query, aligned with the rows of X.
+        """
+        scores = np.asarray(self.predict(X), dtype=np.float64)
+        queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+        # Stable, by query and then by descending score.
+        order = np.lexsort((-scores, queries.codes))
+        ranks = np.empty(len(scores), dtype=np.int64)
+        ranks[order] = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
+        return ranks
+
+    def sample_rankings(self, X, *, qid=None, n_samples=1, random_state=None):
+        """Rankings drawn from the Plackett-Luce policy of the scores.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        qid : array-like, shape (n_rows,), optional
+            The query of each row, in any order. None: all rows are one list.
+        n_samples : int, default=1
+            Number of rankings of each query.
+        random_state : None, int, RandomState or Generator
+
+        Returns
+        -------
+        ranks : ndarray of int, shape (n_samples, n_rows)
+            1-based rank of each row within its query, aligned with the rows of X.
+        """
+        return sample_rankings(self.predict(X), qid=qid, n_samples=n_samples, random_state=random_state)
+
+    def score(self, X, y, *, qid=None, sample_weight=None):
+        """Mean stochastic NDCG: the expected NDCG of the Plackett-Luce policy, averaged over the queries.
+
+        Estimated from 100 rankings with a fixed seed, so the same number comes at each call.
+        `skfairrank.metrics.stochastic_ndcg_score` has the other settings.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            Relevance of each row, >= 0.
+        qid : array-like, shape (n_rows,), optional
+            The query of each row. May only be left out (one query) if `fit` saw one query.
+        sample_weight : None
+            Must be None; pipelines pass it by name.
+
+        Returns
+        -------
+        score : float
+            In [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If there is no `qid` and `fit` saw several queries, or if there is a `sample_weight`.
+        """
+        # metrics build on plackett_luce as rankers do; neither needs the other to be imported.
+        from skfairrank.metrics import stochastic_ndcg_score
+
+        if sample_weight is not None:
+            raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
+        scores = self.predict(X)
+        if qid is None:
+            if self.n_queries_ > 1:
+                raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
+            qid = np.zeros(len(scores), dtype=np.int64)
+        return stochastic_ndcg_score(y, scores, qid=qid, n_samples=_SCORE_N_SAMPLES, random_state=_SCORE_SEED)

@@ -1,0 +1,228 @@
+"""SenSTIRRanker: Sensitive Set Transport Invariant Ranking (Bower et al. 2021)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from skfairrank.adversary import ADVERSARIES
+from skfairrank.fair_metric import SensitiveSubspaceMetric
+from skfairrank.rankers._base import PlackettLuceRanker
+
+__all__ = ["SenSTIRRanker", "fit_metric"]
+
+
+def fit_metric(metric, X, sensitive_features=None):
+    """The fitted fair metric from what `SenSTIRRanker(metric=...)` accepts; what is passed is left as it is.
+
+    Parameters
+    ----------
+    metric : None, SensitiveSubspaceMetric, FrozenEstimator or array-like of shape (K, n_features)
+    X : array-like, shape (n_rows, n_features)
+    sensitive_features : array-like, optional
+        Used only where the metric has neither directions nor sensitive_columns and is not frozen.
+    """
+    if isinstance(metric, FrozenEstimator):
+        fitted = metric.estimator
+        if not hasattr(fitted, "directions_") or not hasattr(fitted, "sensitive_basis_"):
+            raise ValueError("metric is frozen but not fitted, or is no SensitiveSubspaceMetric: fit it before freezing it.")
+        if fitted.directions_.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"metric was fitted on {fitted.directions_.shape[1]} features, but X has {X.shape[1]}: freeze a metric that was "
+                "fitted on the same columns (after the same preprocessing)."
+            )
+        return fitted
+    if metric is None:
+        metric = SensitiveSubspaceMetric()
+    elif not hasattr(metric, "fit"):
+        metric = SensitiveSubspaceMetric(directions=metric)
+    else:
+        metric = clone(metric)
+    return metric.fit(X, sensitive_features=sensitive_features)
+
+
+class SenSTIRRanker(PlackettLuceRanker):
+    """Individually fair ranker: expected NDCG minus rho times an optimal-transport invariance regulariser.
+
+    Maximises, by Algorithm 1 of Bower et al. (2021), ``mean U(q) - rho R - alpha / 2 ||coef_||^2`` with ``U`` the expected NDCG of
+    the Plackett-Luce policy and ``R`` the largest mean ``1/2 ||h(q) - h(q')||^2`` over hypothetical queries q' whose mean distance
+    ``d_Q(q, q')`` from q is at most `epsilon`. Scores h are linear. Items are paired with their own attacked copies.
+
+    Parameters
+    ----------
+    metric : None, SensitiveSubspaceMetric, FrozenEstimator or array-like of shape (K, n_features), default=None
+        The fair metric on items. None learns it from the `sensitive_features` of `fit` (without any: the Euclidean metric and a
+        warning). A `SensitiveSubspaceMetric` is cloned and fitted on the training rows; wrapped in
+        `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions.
+    rho : float, default=0.1
+        Strength of the regulariser. It has no scale of its own: R is a sum over items, in squared units of scores. 0 gives the plain
+        ranker, bit for bit.
+    epsilon : float, default=0.01
+        Transport budget: bound on the mean d_Q, in squared feature units.
+    score_function, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
+validation_fraction, n_iter_no_change, warm_start, random_state, verbose
+        As for `PlackettLuceRanker`.
+    adversary : {"ascent", "exact", "exact_box"}, default="ascent"
+        How q' is found. "ascent": Adam along the sensitive directions, then freely (the paper's). "exact": the supremum within
+        `subspace_radius` and the budget `epsilon`, in closed form. "exact_box": within `subspace_radius` along each direction and
+        `feature_radius` in each feature, in closed form; what the paper's ascent comes to in effect (docs/exact.md).
+    subspace_step_size, subspace_n_steps : float, int, default=0.01, 20
+        Adam's step and number of steps of the subspace attack, in units of the raw directions (the paper's as, ae).
+    subspace_init : float, default=0.005
+        Its starts are uniform in +-subspace_init.
+    subspace_n_starts : int or None, default=4
+        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper.
+    full_step_size, full_n_steps : float, int, default=0.001, 20
+        Adam's step and number of steps of the full attack, in feature units (the paper's fs, fe).
+    subspace_radius : float, default=0.2
+        For the exact adversaries: bound on the sensitive move of an item. "exact": its Euclidean norm, in feature units;
+        "exact_box": each coefficient along the raw directions.
+    feature_radius : float, default=0.02
+        For "exact_box": bound on each coordinate of the free move, in feature units.
+    fair_start : float, default=0.1
+        Share of the steps trained without the regulariser first (the paper's frs).
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+    metric_ : SensitiveSubspaceMetric
+        The fair metric as fitted.
+    lambda_ : float
+        Multiplier of the transport budget after the last step (rho times that of the paper's dual).
+    n_iter_ : int
+    history_ : dict of ndarray, each of shape (n_iter_,)
+        "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance" (mean d_Q(q, q'))
+        and "lambda" (after its update). In steps without the regulariser the middle two are 0 and lambda is unchanged.
+    n_queries_, n_features_in_, feature_names_in_, validation_scores_
+        As for `PlackettLuceRanker`.
+
+    Notes
+    -----
+    The regulariser compares scores item by item, while d_Q does not see the order of items: a hypothetical query that merely permutes
+    q would cost nothing and count as unfair. The attack keeps every item paired with its own copy, so it never goes there.
+
+    References
+    ----------
+    Bower, Eftekhari, Yurochkin and Sun (2021). Individually Fair Ranking. ICLR.
+
+    Examples
+    --------
+    >>> from skfairrank import SenSTIRRanker
+    >>> from skfairrank.datasets import make_biased_ranking
+    >>> task = make_biased_ranking(random_state=0)
+    >>> ranker = SenSTIRRanker(rho=0.01, random_state=0)
+    >>> ranker = ranker.fit(task.data, task.target, qid=task.qid, sensitive_features=task.sensitive_features)
+    >>> bool(abs(ranker.coef_[1]) < abs(ranker.coef_[0]) / 3)  # the biased feature hardly counts
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **PlackettLuceRanker._parameter_constraints,
+        "metric": [HasMethods("fit"), "array-like", None],
+        "rho": [Interval(Real, 0, None, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "adversary": [StrOptions(set(ADVERSARIES))],
+        "subspace_step_size": [Interval(Real, 0, None, closed="left")],
+        "subspace_n_steps": [Interval(Integral, 0, None, closed="left")],
+        "subspace_init": [Interval(Real, 0, None, closed="left")],
+        "subspace_n_starts": [Interval(Integral, 1, None, closed="left"), None],
+        "full_step_size": [Interval(Real, 0, None, closed="left")],
+        "full_n_steps": [Interval(Integral, 0, None, closed="left")],
+        "subspace_radius": [Interval(Real, 0, None, closed="left")],
+        "feature_radius": [Interval(Real, 0, None, closed="left")],
+        "fair_start": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        metric=None,
+        *,
+        rho=0.1,
+        epsilon=0.01,
+        score_function="linear",
+        adversary="ascent",
+        subspace_step_size=0.01,
+        subspace_n_steps=20,
+        subspace_init=0.005,
+        subspace_n_starts=4,
+        full_step_size=0.001,
+        full_n_steps=20,
+        subspace_radius=0.2,
+        feature_radius=0.02,
+        fair_start=0.1,
+        solver="adam",
+        gradient="reinforce",
+        learning_rate=0.01,
+        max_iter=2000,
+        batch_size=10,
+        n_samples=25,
+        alpha=0.0,
+        tol=1e-5,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        warm_start=False,
+        random_state=None,
+        verbose=0,
+    ):
+        super().__init__(
+            score_function=score_function,
+            solver=solver,
+            gradient=gradient,
+            learning_rate=learning_rate,
+            max_iter=max_iter,
+            batch_size=batch_size,
+            n_samples=n_samples,
+            alpha=alpha,
+            tol=tol,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.metric = metric
+        self.rho = rho
+        self.epsilon = epsilon
+        self.adversary = adversary
+        self.subspace_step_size = subspace_step_size
+        self.subspace_n_steps = subspace_n_steps
+        self.subspace_init = subspace_init
+        self.subspace_n_starts = subspace_n_starts
+        self.full_step_size = full_step_size
+        self.full_n_steps = full_n_steps
+        self.subspace_radius = subspace_radius
+        self.feature_radius = feature_radius
+        self.fair_start = fair_start
+
+    def _prepare(self, data, y, sensitive_features):
+        X = data.X
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and getattr(self.metric, "sensitive_columns", None) is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=names, copy=False)
+        self.metric_ = fit_metric(self.metric, X, sensitive_features)
+
+    def _strength(self):
+        return float(self.rho)
+
+    def _n_plain(self):
+        return round(self.fair_start * self.max_iter)
+
+    def _adversary(self, data, rng):
+        if self.rho == 0:
+            return None
+        names = (
+            "rho", "epsilon", "subspace_step_size", "subspace_n_steps", "subspace_init", "subspace_n_starts", "full_step_size",
+            "full_n_steps", "subspace_radius", "feature_radius",
+        )  # fmt: skip
+        return ADVERSARIES[self.adversary](data, self.metric_, rng=rng, **{name: getattr(self, name) for name in names})
+
+    def _fitted_attributes(self, state):
+        return {**super()._fitted_attributes(state), "lambda_": float(state.lambda_)}

@@ -1,0 +1,208 @@
+"""Algorithm 1 of Bower et al. 2021 for linear scores: stochastic ascent on utility minus rho times the invariance regulariser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from skfairrank._kernels import exact as _exact
+from skfairrank._kernels import linear as _linear
+from skfairrank._kernels import policy as _policy
+from skfairrank._kernels.threads import over_queries
+from skfairrank.queries import Queries
+
+__all__ = ["GRADIENTS", "Batch", "Data", "PolicyGradient", "TrainingState", "batches", "train"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training data as the core sees it.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n_rows, n_features)
+        In the caller's row order; never copied or sorted.
+    queries : Queries
+    gain : ndarray of float64, shape (n_rows,)
+        Normalised gains in the caller's row order: the sum of gain times discount is a query's utility.
+    discount : ndarray of float64, shape (largest query size,)
+    """
+
+    X: np.ndarray
+    queries: Queries
+    gain: np.ndarray
+    discount: np.ndarray
+
+    @cached_property
+    def defined(self) -> np.ndarray:
+        """Whether each query has anything to gain, shape (n_queries,)."""
+        grouped = self.queries.group(self.gain)
+        return np.maximum.reduceat(grouped, self.queries.offsets[:-1]) > 0
+
+
+class Batch(NamedTuple):
+    """A mini-batch: `rows` are row numbers of X, query after query, and `offsets` (from 0) tell them apart."""
+
+    queries: np.ndarray
+    rows: np.ndarray
+    offsets: np.ndarray
+    noise: np.ndarray
+
+
+# Random numbers and rows prepared at once. The streams do not depend on it.
+_NOISE, _ROWS, _STEPS = 1 << 19, 1 << 16, 512
+
+
+def batches(queries: Queries, batch_size: int, n_steps: int, order_rng, noise_rng, n_samples: int, at_most: int = _STEPS):
+    """Yield lists of consecutive batches: passes over all queries in random order, cut into batches of `batch_size`."""
+    B = min(batch_size, queries.n_queries)
+    mean_rows = B * queries.n_rows / queries.n_queries
+    at_once = int(max(1, min(at_most, _STEPS, _ROWS / mean_rows, _NOISE / (mean_rows * max(n_samples, 1)))))
+    stock = np.empty(0, np.int64)
+    while n_steps > 0:
+        steps = min(at_once, n_steps)
+        n_steps -= steps
+        while len(stock) < steps * B:
+            stock = np.r_[stock, order_rng.permutation(queries.n_queries)]
+        chosen, stock = stock[: steps * B].reshape(steps, B), stock[steps * B :]
+        sizes = queries.sizes[chosen]
+        offsets = np.zeros((steps, B + 1), np.int64)
+        np.cumsum(sizes, axis=1, out=offsets[:, 1:])
+        ends = np.cumsum(offsets[:, -1])
+        flat = sizes.ravel()
+        within = np.arange(ends[-1]) - np.repeat(np.cumsum(flat) - flat, flat)
+        rows = queries.order[np.repeat(queries.offsets[chosen.ravel()], flat) + within]
+        noise = noise_rng.standard_exponential(n_samples * int(ends[-1]))
+        out, start = [], 0
+        for s, end in enumerate(ends.tolist()):
+            out.append(
+                Batch(chosen[s], rows[start:end], offsets[s], noise[n_samples * start : n_samples * end])
+            )
+            start = end
+        yield out
+
+
+class PolicyGradient:
+    """Gradient of the expected utility of a batch in its scores, by one of `GRADIENTS`.
+
+    Parameters
+    ----------
+    data : Data
+    kind : {"reinforce", "plrank", "exact"}
+    n_samples : int
+        Sampled rankings per query; "exact" uses none.
+    """
+
+    def __init__(self, data: Data, kind: str, n_samples: int):
+        self.data, self.kind, self.kernel = data, kind, GRADIENTS[kind]
+        self.n_samples = 0 if kind == "exact" else n_samples
+
+    def operations(self, n_rows: int, n_queries: int) -> float:
+        size = n_rows / n_queries
+        return n_rows * 2.0**size * 2 if self.kind == "exact" else n_rows * self.n_samples * (8.0 + 0.3 * size)
+
+    def __call__(self, batch: Batch, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Gradient (n_rows of the batch,), utility (n_queries,), and the mean penalty that the gradient contains (here 0)."""
+        return *self._differentiate(batch, h, self.data.gain[batch.rows]), 0.0
+
+    def _differentiate(self, batch, h, gain):
+        gradient, utility = np.empty(len(h)), np.empty(len(batch.queries))
+        if self.kind == "exact":
+            arguments = (h, batch.offsets, gain, self.data.discount, gradient, utility)
+        else:
+            arguments = (h, batch.offsets, gain, self.data.discount, batch.noise, self.n_samples, gradient, utility)
+        over_queries(self.kernel, batch.offsets, self.operations(len(h), len(utility)), *arguments)
+        return gradient, utility
+
+
+GRADIENTS = {"reinforce": _policy.reinforce, "plrank": _policy.plrank, "exact": _exact.exact_gradient}
+
+
+@dataclass
+class TrainingState:
+    """What training has reached; everything an estimator takes over as attributes."""
+
+    w: np.ndarray
+    lambda_: float
+    n_iter: int = 0
+    history: dict = field(default_factory=dict)
+    interrupted: bool = False
+
+
+def train(
+    data: Data,
+    state: TrainingState,
+    policy_gradient: PolicyGradient,
+    adversary,
+    *,
+    rho: float,
+    max_iter: int,
+    n_plain: int,
+    batch_size: int,
+    learning_rate: float,
+    alpha: float,
+    order_rng,
+    noise_rng,
+    after_steps=None,
+    report_every=_STEPS,
+) -> None:
+    """Run Algorithm 1, in place on `state`.
+
+    Parameters
+    ----------
+    adversary : object with attack(batch, w, lambda_), or None
+        None trains without the regulariser.
+    n_plain : int
+        Steps before the regulariser sets in; then the optimiser's state is reset.
+    after_steps : callable, optional
+        Called with `state` every `report_every` steps; a true answer ends training.
+
+    Raises
+    ------
+    ValueError
+        If the weights stop being finite.
+    """
+    w, B = state.w, min(batch_size, data.queries.n_queries)
+    m, v, gradient = np.zeros_like(w), np.zeros_like(w), np.empty_like(w)
+    history = {name: np.zeros(max_iter) for name in ("utility", "regularizer", "query_distance", "lambda")}
+    state.history = history
+    t = 0
+    try:
+        for block in batches(
+            data.queries, batch_size, max_iter, order_rng, noise_rng, policy_gradient.n_samples, report_every
+        ):
+            for batch in block:
+                regularised = adversary is not None and state.n_iter >= n_plain
+                if regularised and state.n_iter == n_plain:
+                    m[:], v[:], t = 0.0, 0.0, 0
+                h = np.empty(len(batch.rows))
+                _linear.linear_scores(data.X, batch.rows, w, h)
+                ascent, utility, penalty = policy_gradient(batch, h)
+                _linear.pull_back(data.X, batch.rows, ascent, 1.0 / B, gradient)
+                step = state.n_iter
+                history["utility"][step] = utility.sum() / B
+                history["regularizer"][step] = penalty
+                if regularised:
+                    attack = adversary.attack(batch, w, state.lambda_)
+                    state.lambda_ = attack.multiplier
+                    gradient -= rho * attack.gradient
+                    history["regularizer"][step] = attack.regularizer
+                    history["query_distance"][step] = attack.query_distance
+                history["lambda"][step] = state.lambda_
+                if alpha:
+                    gradient -= alpha * w
+                t += 1
+                _linear.adam_step(w, gradient, m, v, t, learning_rate)
+                state.n_iter += 1
+            if not np.isfinite(w).all():
+                raise ValueError(
+                    "Training diverged: weights are not finite. Scale the features (StandardScaler), or lower learning_rate."
+                )
+            if after_steps is not None and after_steps(state):
+                break
+    except KeyboardInterrupt:
+        state.interrupted = True
+    state.history = {name: values[: state.n_iter] for name, values in history.items()}

@@ -1,0 +1,74 @@
+"""Utilities of a ranking: gain of a relevance, discount of a rank, and the ideal that normalises them.
+
+A utility here is position-based: the sum over items of gain times discount of the rank. Its expectation under any policy is
+then the sum of gains times expected discounts, which is all that metrics and policy gradients need to know of it.
+"""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+__all__ = ["GAINS", "discounts", "gains", "ideal_dcg", "normalized_gains"]
+
+
+def _exp2_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    # Divided by 2^largest, which cancels in NDCG: 2^300 - 1 must not overflow. Near zero 2^y - 1 would lose its digits.
+    small = np.minimum(y, 0.5)
+    return np.where(y < 0.5, np.expm1(small * np.log(2.0)) * np.exp2(-largest), np.exp2(y - largest) - np.exp2(-largest))
+
+
+def _linear_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    return y / np.where(largest > 0, largest, 1.0)
+
+
+GAINS = {"exp2": _exp2_gain, "linear": _linear_gain}
+
+
+def gains(y: np.ndarray, offsets: np.ndarray, gain: str = "exp2") -> np.ndarray:
+    """Gains of relevances, each query's scaled by a constant of its own so that none overflows.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n_rows,)
+        Relevances >= 0, grouped by query.
+    offsets : ndarray of int64, shape (n_queries + 1,)
+    gain : {"exp2", "linear"}
+        ``2 ** y - 1`` (divided by ``2 ** max(y)``) or ``y`` (divided by ``max(y)``).
+    """
+    if gain not in GAINS:
+        raise ValueError(f"gain={gain!r}: choose one of {sorted(GAINS)}.")
+    largest = np.repeat(np.maximum.reduceat(y, offsets[:-1]), np.diff(offsets))
+    return GAINS[gain](y, largest)
+
+
+def discounts(n: int, k: int | None = None) -> np.ndarray:
+    """The table 1 / log2(1 + rank) for ranks 1 to n, zero beyond rank k.
+
+    Raises
+    ------
+    ValueError
+        If `k` is neither None nor an integer >= 1.
+    """
+    table = 1.0 / np.log2(np.arange(n) + 2.0)
+    if k is not None:
+        if not isinstance(k, numbers.Integral) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"k={k!r}: give an integer >= 1 (the number of ranks that count) or None for all.")
+        table[int(k) :] = 0.0
+    return table
+
+
+def ideal_dcg(gain: np.ndarray, offsets: np.ndarray, discount: np.ndarray) -> np.ndarray:
+    """DCG of each query's best ranking, over all of its rows, shape (n_queries,)."""
+    sizes = np.diff(offsets)
+    order = np.lexsort((-gain, np.repeat(np.arange(len(sizes)), sizes)))
+    position = np.arange(len(gain)) - np.repeat(offsets[:-1], sizes)
+    return np.add.reduceat(gain[order] * discount[position], offsets[:-1])
+
+
+def normalized_gains(y: np.ndarray, offsets: np.ndarray, discount: np.ndarray, gain: str = "exp2") -> np.ndarray:
+    """Gains divided by the query's ideal DCG, so that the sum of gain times discount is NDCG; zero where it is undefined."""
+    g = gains(y, offsets, gain)
+    ideal = np.repeat(ideal_dcg(g, offsets, discount), np.diff(offsets))
+    return np.divide(g, ideal, out=np.zeros_like(g), where=ideal > 0)

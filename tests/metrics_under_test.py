@@ -1,0 +1,146 @@
+"""Every metric under one calling convention, its value by counting all rankings, and random data for all of them."""
+
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+
+from skfairrank.metrics import (
+    group_exposure_difference,
+    group_exposure_disparity,
+    individual_exposure_disparity,
+    kendall_tau_score,
+    ndcg_score,
+    stochastic_ndcg_score,
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows with all that any metric takes."""
+
+    y: np.ndarray
+    s: np.ndarray
+    s2: np.ndarray
+    g: np.ndarray
+    qid: np.ndarray
+
+    def take(self, rows):
+        return replace(self, **{name: getattr(self, name)[rows] for name in ("y", "s", "s2", "g", "qid")})
+
+
+METRICS = {
+    "ndcg": lambda d, **kw: ndcg_score(d.y, d.s, qid=d.qid, **kw),
+    "ndcg_linear_at_2": lambda d, **kw: ndcg_score(d.y, d.s, qid=d.qid, gain="linear", k=2, **kw),
+    "kendall_tau": lambda d, **kw: kendall_tau_score(d.s, d.s2, qid=d.qid, **kw),
+    "difference": lambda d, **kw: group_exposure_difference(d.s, qid=d.qid, sensitive_features=d.g, **kw),
+    "stochastic_ndcg": lambda d, **kw: stochastic_ndcg_score(d.y, d.s, qid=d.qid, **kw),
+    "stochastic_ndcg_linear_at_2": lambda d, **kw: stochastic_ndcg_score(d.y, d.s, qid=d.qid, gain="linear", k=2, **kw),
+    "stochastic_difference": lambda d, **kw: group_exposure_difference(
+        d.s, qid=d.qid, sensitive_features=d.g, policy="plackett-luce", **kw
+    ),
+    "disparity": lambda d, **kw: group_exposure_disparity(d.y, d.s, qid=d.qid, sensitive_features=d.g, **kw),
+    "individual_disparity": lambda d, **kw: individual_exposure_disparity(d.y, d.s, qid=d.qid, **kw),
+}
+DETERMINISTIC = ["ndcg", "ndcg_linear_at_2", "kendall_tau", "difference"]
+STOCHASTIC = [name for name in METRICS if name not in DETERMINISTIC]
+HAS_Y = [name for name in METRICS if name not in ("kendall_tau", "difference", "stochastic_difference")]
+HAS_GROUPS = ["difference", "stochastic_difference", "disparity"]
+RANGE = dict.fromkeys(METRICS, (0.0, 1.0)) | {
+    "kendall_tau": (-1.0, 1.0),
+    "disparity": (0.0, np.inf),
+    "individual_disparity": (0.0, np.inf),
+}
+
+
+def sampling(name, n_samples=3, random_state=0):
+    """The keyword arguments that only metrics of the Plackett-Luce policy take."""
+    return {"n_samples": n_samples, "random_state": random_state} if name in STOCHASTIC else {}
+
+
+def random_data(rng, sizes, *, n_groups=2, ties=True, ids=None):
+    """Queries of the given sizes, interleaved; relevances 0 to 3, scores tied now and then."""
+    ids = np.arange(len(sizes)) * 3 + 7 if ids is None else np.asarray(ids)
+    n = int(np.sum(sizes))
+    s, s2 = rng.normal(size=(2, n))
+    if ties:
+        s, s2 = np.round(s, 1), np.round(s2, 1)
+    rows = rng.permutation(n)
+    return Data(rng.integers(0, 4, n).astype(float), s, s2, rng.integers(0, n_groups, n), np.repeat(ids, sizes)[rows])
+
+
+# By counting. Each function takes one query, and gives nan where the metric is undefined.
+
+
+def policy_deterministic(s):
+    """Every order of the rows, sorted by score, ties staying in that order: all tie-breaks equally often."""
+    orders = [sorted(order, key=lambda i: -s[i]) for order in permutations(range(len(s)))]
+    return [(order, 1 / len(orders)) for order in orders]
+
+
+def policy_plackett_luce(s):
+    e = np.exp(s)
+    return [
+        (list(order), np.prod([e[i] / e[list(order[j:])].sum() for j, i in enumerate(order)]))
+        for order in permutations(range(len(s)))
+    ]
+
+
+def mean_ndcg(y, policy, gain, k=None):
+    g = {"exp2": 2**y - 1, "linear": y}[gain]
+    discount = np.array([1 / np.log2(1 + r) if k is None or r <= k else 0.0 for r in range(1, len(y) + 1)])
+    ideal = np.sort(g)[::-1] @ discount
+    return sum(p * (g[order] @ discount) for order, p in policy) / ideal if ideal > 0 else np.nan
+
+
+def mean_exposure(policy):
+    exposure = np.zeros(len(policy[0][0]))
+    for order, p in policy:
+        for position, i in enumerate(order):
+            exposure[i] += p / np.log2(2 + position)
+    return exposure
+
+
+def difference_by_counting(g, exposure):
+    means = [exposure[g == label].mean() for label in set(g.tolist())]
+    return max(means) - min(means) if len(means) > 1 else np.nan
+
+
+def disparity_by_counting(y, g, exposure):
+    """Case by case as printed in the paper's appendix, but for the tie of merits."""
+    zero, one = g == 0, g == 1
+    if not zero.any() or not one.any() or y[zero].mean() == 0 or y[one].mean() == 0:
+        return 0.0
+    gap = exposure[zero].mean() / y[zero].mean() - exposure[one].mean() / y[one].mean()
+    return max(0.0, gap) if y[zero].mean() > y[one].mean() else max(0.0, -gap)
+
+
+def individual_by_counting(y, exposure):
+    n = len(y)
+    pairs = [(i, j) for i in range(n) for j in range(n) if y[i] >= y[j] > 0]
+    gaps = [max(0.0, exposure[i] / y[i] - exposure[j] / y[j]) for i, j in pairs]
+    return np.mean(gaps) if gaps else np.nan
+
+
+def tau_by_counting(s1, s2):
+    n = len(s1)
+    ranks = []
+    for s in (s1, s2):
+        order = sorted(range(n), key=lambda i: -s[i])
+        ranks.append({i: rank for rank, i in enumerate(order)})
+    pairs = [(i, j) for i in range(n) for j in range(i)]
+    agree = [1 if (ranks[0][i] < ranks[0][j]) == (ranks[1][i] < ranks[1][j]) else -1 for i, j in pairs]
+    return np.mean(agree) if pairs else np.nan
+
+
+BY_COUNTING = {
+    "ndcg": lambda d: mean_ndcg(d.y, policy_deterministic(d.s), "exp2"),
+    "ndcg_linear_at_2": lambda d: mean_ndcg(d.y, policy_deterministic(d.s), "linear", 2),
+    "kendall_tau": lambda d: tau_by_counting(d.s, d.s2),
+    "difference": lambda d: difference_by_counting(d.g, mean_exposure(policy_deterministic(d.s))),
+    "stochastic_ndcg": lambda d: mean_ndcg(d.y, policy_plackett_luce(d.s), "exp2"),
+    "stochastic_ndcg_linear_at_2": lambda d: mean_ndcg(d.y, policy_plackett_luce(d.s), "linear", 2),
+    "stochastic_difference": lambda d: difference_by_counting(d.g, mean_exposure(policy_plackett_luce(d.s))),
+    "disparity": lambda d: disparity_by_counting(d.y, d.g, mean_exposure(policy_plackett_luce(d.s))),
+    "individual_disparity": lambda d: individual_by_counting(d.y, mean_exposure(policy_plackett_luce(d.s))),
+}

@@ -1,0 +1,169 @@
+"""The synthetic task, and the helpers that all data sets share."""
+
+import inspect
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import scipy.stats
+from _data import shared_data
+
+from skfairrank import datasets
+from skfairrank.datasets import flip_columns, flip_sex, make_biased_ranking
+
+
+def test_every_public_function_is_documented_in_numpydoc_style():
+    for name in datasets.__all__:
+        function = getattr(datasets, name)
+        documentation = inspect.getdoc(function)
+        assert "Parameters\n----------" in documentation and "Returns\n-------" in documentation, name
+        for parameter in inspect.signature(function).parameters:
+            assert parameter in documentation, (name, parameter)
+
+
+# ---------------------------------------------------------------------------------------------- make_biased_ranking
+
+
+def test_biased_ranking_follows_its_definition():
+    task = make_biased_ranking(200, 7, random_state=3)
+    z = task.uncorrupted_data
+    np.testing.assert_array_equal(task.target, np.minimum(z[:, 0] + z[:, 1], 5))
+    for row, (x, majority) in enumerate(zip(task.data, task.sensitive_features, strict=True)):
+        assert x.tolist() == [z[row, 0], z[row, 1] if majority else 0]
+    assert task.data.shape == (1400, 2)
+    assert task.sensitive_features.dtype == bool
+    assert np.bincount(task.qid).tolist() == [7] * 200 and (np.diff(task.qid) >= 0).all()
+    assert (task.target == 5).any(), "clipping is not exercised"
+
+
+def test_biased_ranking_draws_uniform_features_and_independent_groups():
+    task = make_biased_ranking(2000, 10, random_state=0)
+    for z in task.uncorrupted_data.T:
+        assert scipy.stats.kstest(z, scipy.stats.uniform(0, 3).cdf).pvalue > 1e-3
+    n, p = len(task.target), 0.8
+    assert abs(task.sensitive_features.mean() - p) < 4 * math.sqrt(p * (1 - p) / n)
+    # Independent items: the number of majority items of a query is binomial, not fixed at 8.
+    counts = np.bincount(task.sensitive_features.reshape(2000, 10).sum(axis=1), minlength=11)[5:]
+    expected = scipy.stats.binom.pmf(np.arange(5, 11), 10, p)
+    assert scipy.stats.chisquare(counts, counts.sum() * expected / expected.sum()).pvalue > 1e-3
+
+
+def test_biased_ranking_has_the_form_of_the_authors_data():
+    """Their recorded arrays obey the same definition, and no statistical test tells the two apart."""
+    with np.load(shared_data("senstir_synthetic.npz")) as recorded:
+        X = np.concatenate([recorded["X_train"], recorded["X_test"]])
+        y = np.concatenate([recorded["y_train"], recorded["y_test"]])
+        majority = np.concatenate([recorded["majority_train"], recorded["majority_test"]])
+        assert len(np.unique(recorded["qid_train"])) == 100
+    np.testing.assert_array_equal(y[majority], np.clip(X[majority].sum(axis=1), 0, 5))
+    assert (X[~majority, 1] == 0).all()
+    ours = make_biased_ranking(1000, random_state=1)
+    assert scipy.stats.ks_2samp(y, ours.target).pvalue > 1e-3
+    assert scipy.stats.ks_2samp(X[majority, 1], ours.data[ours.sensitive_features, 1]).pvalue > 1e-3
+
+
+def test_biased_ranking_other_ranges():
+    task = make_biased_ranking(50, feature_max=1, relevance_max=math.inf, majority_fraction=0, random_state=0)
+    assert task.data[:, 0].max() <= 1 and (task.data[:, 1] == 0).all()
+    np.testing.assert_array_equal(task.target, task.uncorrupted_data.sum(axis=1))
+    assert make_biased_ranking(50, majority_fraction=1, random_state=0).sensitive_features.all()
+    assert make_biased_ranking(1, 1, random_state=0).data.shape == (1, 2)
+
+
+def test_random_state_makes_data_reproducible_and_leaves_numpys_global_state_alone():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    one, same, other = (make_biased_ranking(5, random_state=seed) for seed in (7, np.random.default_rng(7), 8))
+    np.testing.assert_array_equal(one.data, same.data)
+    assert not np.array_equal(one.data, other.data)
+    generator = np.random.default_rng(0)
+    first, second = (make_biased_ranking(5, random_state=generator) for _ in range(2))
+    assert not np.array_equal(first.data, second.data)
+    make_biased_ranking(5)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"n_queries": 0}, "n_queries=0: give a whole number of at least 1"),
+        ({"n_queries": -3}, "n_queries=-3"),
+        ({"n_queries": 2.5}, "n_queries=2.5"),
+        ({"n_queries": True}, "n_queries=True"),
+        ({"n_items": 0}, "n_items=0"),
+        ({"n_items": "10"}, "n_items='10'"),
+        ({"majority_fraction": 1.1}, r"majority_fraction=1.1: give a number in \[0, 1\]"),
+        ({"majority_fraction": -0.1}, "majority_fraction=-0.1"),
+        ({"majority_fraction": math.nan}, "majority_fraction=nan"),
+        ({"feature_max": 0}, r"feature_max=0: give a number in \(0, inf\]"),
+        ({"feature_max": math.inf}, "feature_max=inf"),
+        ({"relevance_max": 0}, "relevance_max=0"),
+        ({"random_state": -1}, "random_state=-1"),
+    ],
+)
+def test_biased_ranking_names_what_is_wrong(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        make_biased_ranking(**parameters)
+
+
+def test_biased_ranking_takes_numpy_integers():
+    assert make_biased_ranking(np.int64(2), np.int32(3), random_state=0).data.shape == (6, 2)
+
+
+# ---------------------------------------------------------------------------------------------- flip_columns, flip_sex
+
+
+def test_flip_columns_exchanges_values_and_is_its_own_inverse():
+    X = np.arange(12.0).reshape(3, 4)
+    flipped = flip_columns(X, (0, 3))
+    np.testing.assert_array_equal(flipped, X[:, [3, 1, 2, 0]])
+    np.testing.assert_array_equal(X, np.arange(12.0).reshape(3, 4))
+    np.testing.assert_array_equal(flip_columns(flipped, (3, 0)), X)
+    np.testing.assert_array_equal(flip_columns(X, (0, -1)), flipped)
+
+
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array])
+def test_flip_columns_keeps_sparse_matrices_sparse(form):
+    X = np.array([[1.0, 0, 5], [0, 1, 6]])
+    flipped = flip_columns(form(X), (0, 1))
+    assert scipy.sparse.issparse(flipped)
+    np.testing.assert_array_equal(flipped.toarray(), [[0, 1, 5], [1, 0, 6]])
+
+
+def test_flip_columns_keeps_names_order_and_dtypes_of_a_frame():
+    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.0], "c": [1.0, 0.0]}, index=[9, 4])
+    for columns in (("b", "c"), (1, 2)):
+        flipped = flip_columns(frame, columns)
+        pd.testing.assert_frame_equal(flipped, frame.assign(b=[1.0, 0.0], c=[0.5, 1.0]))
+    mixed = pd.DataFrame({"x": np.array([1, 0], dtype=np.int8), "y": [0.0, 1.0]})
+    flipped = flip_columns(mixed, ("x", "y"))
+    assert flipped.dtypes.tolist() == mixed.dtypes.tolist() and flipped["x"].tolist() == [0, 1]
+    assert frame["b"].tolist() == [0.5, 1.0]
+
+
+def test_flip_sex_finds_the_columns_by_name_and_else_by_position():
+    X = np.array([[0.1, 0.2, 0.3, 1, 0, 7], [0.1, 0.2, 0.3, 0, 1, 8]])
+    expected = X[:, [0, 1, 2, 4, 3, 5]]
+    np.testing.assert_array_equal(flip_sex(X), expected)
+    np.testing.assert_array_equal(flip_sex(X.tolist()), expected)
+    names = ["Age", "Credit amount", "Duration", "Sex_female", "Sex_male", "Job_0"]
+    frame = pd.DataFrame(X, columns=names)
+    np.testing.assert_array_equal(flip_sex(frame).to_numpy(), expected)
+    moved = frame[["Sex_male", "Job_0", "Sex_female"]]
+    np.testing.assert_array_equal(flip_sex(moved)["Sex_male"], frame["Sex_female"])
+
+
+@pytest.mark.parametrize("columns", [(0, 0), (0, -2), (0,), (0, 1, 0), (0, 2), (0, "b"), 1, (0.0, 1), ()])
+def test_flip_columns_needs_two_different_columns(columns):
+    with pytest.raises(ValueError, match="columns="):
+        flip_columns(np.eye(2), columns)
+
+
+def test_flip_columns_rejects_one_dimension_and_ambiguous_names():
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        flip_columns([1, 2, 3], (0, 1))
+    twice = pd.DataFrame(np.eye(3), columns=["a", "a", "b"])
+    with pytest.raises(ValueError, match="several columns called 'a'"):
+        flip_columns(twice, ("a", "b"))
+    np.testing.assert_array_equal(flip_columns(twice, (0, 2)), np.eye(3)[:, [2, 1, 0]])

@@ -1,0 +1,401 @@
+"""German Credit: its variants read alike, and the ranking task that the paper makes of it."""
+
+import bz2
+import gzip
+import io
+from http.client import IncompleteRead
+from urllib.error import URLError
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from _data import shared_data
+from sklearn.utils import Bunch
+
+from skfairrank.datasets import (
+    encode_german_credit,
+    fetch_german_credit,
+    flip_sex,
+    german_credit,
+    load_german_credit,
+    make_credit_ranking,
+)
+
+COLUMNS = [
+    "Age",
+    "Sex",
+    "Job",
+    "Housing",
+    "Saving accounts",
+    "Checking account",
+    "Credit amount",
+    "Duration",
+    "Purpose",
+]
+
+# The first three people of the data set and one made up, in each of the three forms.
+UCI = """\
+A11 6 A34 A43 1169 A65 A75 4 A93 A101 4 A121 67 A143 A152 2 A173 1 A192 A201 1
+A12 48 A32 A43 5951 A61 A73 2 A92 A101 2 A121 22 A143 A152 1 A173 1 A191 A201 2
+A14 12 A34 A46 2096 A61 A74 2 A93 A101 3 A121 49 A143 A152 1 A172 2 A191 A201 1
+A13 10 A32 A48 500 A64 A74 2 A94 A101 3 A121 25 A143 A153 1 A171 2 A191 A201 2
+"""
+KAGGLE = """\
+,Age,Sex,Job,Housing,Saving accounts,Checking account,Credit amount,Duration,Purpose,Risk
+0,67,male,2,own,NA,little,1169,6,radio/TV,good
+1,22,female,2,own,little,moderate,5951,48,radio/TV,bad
+2,49,male,1,own,little,,2096,12,education,good
+3,25,male,0,free,rich,rich,500,10,education,bad
+"""
+OPENML = pd.DataFrame(
+    {
+        "checking_status": ["<0", "0<=X<200", "no checking", ">=200"],
+        "duration": [6.0, 48.0, 12.0, 10.0],
+        "credit_history": ["critical/other existing credit", "existing paid", "existing paid", "all paid"],
+        "purpose": ["radio/tv", "radio/tv", "education", "retraining"],
+        "credit_amount": [1169.0, 5951.0, 2096.0, 500.0],
+        "savings_status": ["no known savings", "<100", "<100", ">=1000"],
+        "personal_status": ["male single", "female div/dep/mar", "male single", "male mar/wid"],
+        "age": [67.0, 22.0, 49.0, 25.0],
+        "housing": ["own", "own", "own", "for free"],
+        "job": ["skilled", "skilled", "unskilled resident", "unemp/unskilled non res"],
+        "class": ["good", "bad", "good", "bad"],
+    }
+).astype(dict.fromkeys(["checking_status", "purpose", "personal_status", "housing", "job", "class"], "category"))
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """Stands in for OpenML; set `frame` to what it returns or `error` to what it raises."""
+    fake = Bunch(frame=OPENML, error=None, calls=[])
+
+    def fetch_openml(*args, **kwargs):
+        fake.calls.append((args, kwargs))
+        if fake.error is not None:
+            raise fake.error
+        return Bunch(frame=fake.frame)
+
+    monkeypatch.setattr(german_credit, "fetch_openml", fetch_openml)
+    return fake
+
+
+@pytest.fixture(scope="module")
+def people():
+    return load_german_credit(shared_data("german_credit_kaggle.csv"))
+
+
+def some_people(n=60, seed=0):
+    """Made-up people with every category, 70 % of them good risks, for tests that need no real ones."""
+    generator = np.random.default_rng(seed)
+    data = pd.DataFrame({"Age": generator.integers(19, 75, n)})
+    for column, categories in german_credit.CATEGORIES.items():
+        data[column] = generator.choice(np.array(categories, dtype=object), n)
+    data["Credit amount"] = generator.integers(250, 18000, n)
+    data["Duration"] = generator.integers(4, 72, n)
+    return Bunch(data=data[COLUMNS], target=(np.arange(n) % 10 < 7).astype(int))
+
+
+# ------------------------------------------------------------------------------------------------------- the readers
+
+
+def test_all_three_forms_give_the_same_table(openml):
+    uci, kaggle = (load_german_credit(io.BytesIO(text.encode())) for text in (UCI, KAGGLE))
+    fetched = fetch_german_credit()
+    for people in (uci, kaggle, fetched):
+        assert list(people.data.columns) == people.feature_names == COLUMNS
+        assert people.target.tolist() == [1, 0, 1, 0]
+        pd.testing.assert_frame_equal(people.data, uci.data)
+        pd.testing.assert_frame_equal(people.frame, uci.frame)
+    assert uci.data.iloc[0].tolist() == [67, "male", 2, "own", "none", "little", 1169, 6, "radio/TV"]
+    assert uci.data.iloc[2].tolist() == [49, "male", 1, "own", "little", "none", 2096, 12, "education"]
+    assert uci.data.iloc[3].tolist() == [25, "male", 0, "free", "rich", "rich", 500, 10, "education"]
+    assert not uci.data.isna().any().any()
+    assert uci.frame["Risk"].tolist() == [1, 0, 1, 0] and uci.target_names == ["bad", "good"]
+
+
+def test_both_files_agree_row_by_row():
+    uci = load_german_credit(shared_data("german.data.gz"))
+    kaggle = load_german_credit(shared_data("german_credit_kaggle.csv"))
+    pd.testing.assert_frame_equal(uci.frame, kaggle.frame)
+    assert len(uci.data) == 1000 and uci.target.sum() == 700
+
+
+def test_labels_are_those_of_the_file():
+    path = shared_data("german_credit_kaggle.csv")
+    raw = pd.read_csv(path, index_col=0)
+    people = load_german_credit(path)
+    for column in COLUMNS:
+        expected = raw[column].astype(object).where(raw[column].notna(), "none")
+        assert people.data[column].tolist() == expected.tolist(), column
+    assert (people.target == (raw["Risk"] == "good")).all()
+
+
+@pytest.mark.parametrize("text", [UCI, KAGGLE])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress])
+def test_compression_and_line_ends_do_not_matter(tmp_path, text, compress):
+    expected = load_german_credit(io.StringIO(text)).frame
+    for number, content in enumerate([text, text.replace("\n", "\r\n"), "\ufeff" + text, text + "\n\n"]):
+        path = tmp_path / f"{number}.dat"
+        path.write_bytes(compress(content.encode()))
+        pd.testing.assert_frame_equal(load_german_credit(path).frame, expected)
+        pd.testing.assert_frame_equal(load_german_credit(str(path)).frame, expected)
+
+
+def test_a_file_object_stays_open():
+    file = io.BytesIO(UCI.encode())
+    load_german_credit(file)
+    assert not file.closed
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "not a German Credit file"),
+        ("a,b\n1,2\n", r"begins 'a,b'. Expected are UCI's german.data .* CSV"),
+        (KAGGLE.replace(",Risk", "").replace(",good", "").replace(",bad", ""), "no Risk column.*without labels"),
+        ("1 " * 25 + "\n", "german.data-numeric, which cannot be decoded"),
+        (UCI.replace("A46", "A99"), r"Purpose = \['A99'\]; known are \['A40'"),
+        (KAGGLE.replace("radio/TV", "boat"), r"Purpose = \['boat'\]; known are \['business'"),
+        (KAGGLE.replace("good", "fine"), r"Risk = \['fine'\]; known are \['good', 'bad'\]"),
+        (KAGGLE.replace("2096", "lots"), "Credit amount = 'lots' in row 2: a whole number is expected"),
+        (KAGGLE.replace(",49,", ",,"), "Age = .nan. in row 2"),
+    ],
+)
+def test_unrecognised_files_are_named(tmp_path, content, message):
+    path = tmp_path / "people.csv"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message) as error:
+        load_german_credit(path)
+    assert "people.csv" in str(error.value)
+
+
+def test_a_missing_file_is_the_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_german_credit(tmp_path / "nothing.csv")
+
+
+# ------------------------------------------------------------------------------------------------------------ OpenML
+
+
+def test_fetch_asks_for_version_1_and_passes_the_cache_on(openml, tmp_path):
+    fetch_german_credit(data_home=tmp_path, cache=False, n_retries=1, delay=0.5)
+    [(args, kwargs)] = openml.calls
+    assert args == ("credit-g",)
+    expected = {"version": 1, "as_frame": True, "data_home": tmp_path, "cache": False, "n_retries": 1, "delay": 0.5}
+    assert kwargs == expected
+
+
+def test_fetch_reads_quoted_categories(openml):
+    """What pandas' ARFF parser leaves of categories with blanks or signs."""
+    expected = fetch_german_credit().frame
+    texts = [name for name in OPENML if not pd.api.types.is_numeric_dtype(OPENML[name])]
+    openml.frame = OPENML.assign(**{name: "'" + OPENML[name].astype(str) + "'" for name in texts})
+    assert openml.frame["checking_status"][0] == "'<0'"
+    pd.testing.assert_frame_equal(fetch_german_credit().frame, expected)
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        (URLError("Name or service not known"), ConnectionError),
+        (TimeoutError("timed out"), ConnectionError),
+        (ConnectionResetError("reset by peer"), ConnectionError),
+        (IncompleteRead(b"abc"), ConnectionError),
+        (PermissionError(13, "Permission denied"), OSError),
+    ],
+)
+def test_fetch_without_network_says_so_and_names_the_way_out(openml, error, kind):
+    openml.error = error
+    with pytest.raises(kind, match=r"credit-g.*could not be fetched from OpenML.*load_german_credit\(path\)") as raised:
+        fetch_german_credit()
+    assert raised.value.__cause__ is error
+    assert str(error) in str(raised.value)
+    assert isinstance(raised.value, ConnectionError) == (kind is ConnectionError)
+
+
+def test_fetch_names_columns_and_categories_that_it_does_not_know(openml):
+    openml.frame = OPENML.drop(columns="housing")
+    with pytest.raises(ValueError, match=r"OpenML's credit-g lacks the columns \['housing'\]"):
+        fetch_german_credit()
+    openml.frame = OPENML.assign(job="astronaut")
+    with pytest.raises(ValueError, match=r"Job = \['astronaut'\]"):
+        fetch_german_credit()
+
+
+# ---------------------------------------------------------------------------------------------------------- encoding
+
+
+def test_encoding_standardises_over_the_people_given():
+    people = some_people()
+    X = encode_german_credit(people.data)
+    assert X.shape == (60, 29) and X.to_numpy().dtype == float
+    for column in ("Age", "Credit amount", "Duration"):
+        values = people.data[column].to_numpy(dtype=float)
+        np.testing.assert_allclose(X[column], (values - values.mean()) / values.std(), atol=1e-12)
+    onehot = X.to_numpy()[:, 3:]
+    assert np.isin(onehot, (0, 1)).all() and (onehot.sum(axis=1) == 6).all()
+    assert list(X.columns[:5]) == ["Age", "Credit amount", "Duration", "Sex_female", "Sex_male"]
+    for column, categories in german_credit.CATEGORIES.items():
+        for category in categories:
+            np.testing.assert_array_equal(X[f"{column}_{category}"], people.data[column] == category)
+
+
+def test_encoding_has_all_columns_where_categories_are_absent():
+    people = some_people()
+    women = people.data[people.data["Sex"] == "female"]
+    X = encode_german_credit(women)
+    assert X.shape == (len(women), 29) and (X["Sex_male"] == 0).all()
+    assert X.index.equals(women.index)
+
+
+def test_encoding_takes_a_missing_account_for_no_account():
+    data = some_people().data
+    missing = data.assign(**{"Saving accounts": data["Saving accounts"].replace({"none": None})})
+    assert missing["Saving accounts"].isna().any()
+    pd.testing.assert_frame_equal(encode_german_credit(missing), encode_german_credit(data))
+    with pytest.raises(ValueError, match=r"lacks the columns \['Sex'\]"):
+        encode_german_credit(data.drop(columns="Sex"))
+    with pytest.raises(TypeError, match="give the DataFrame"):
+        encode_german_credit(data.to_numpy())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_columns_agree_with_the_authors_preprocessing(people, seed):
+    """Each row of their arrays is one of the 1000 people, with that person's relevance and age group."""
+    X = encode_german_credit(people.data).to_numpy()
+    with np.load(shared_data(f"german_seed{seed}.npz")) as recorded:
+        recorded = dict(recorded)
+    used = {}
+    for side in ("train", "test"):
+        theirs = recorded[f"X_{side}"]
+        distance = np.abs(theirs[:, np.newaxis, :3] - X[np.newaxis, :, :3]).max(axis=2)
+        row = np.argmin(distance + np.where((theirs[:, np.newaxis, 3:] != X[:, 3:]).any(axis=2), np.inf, 0), axis=1)
+        np.testing.assert_allclose(theirs, X[row], atol=1e-9)
+        np.testing.assert_array_equal(recorded[f"y_{side}"], people.target[row])
+        np.testing.assert_array_equal(recorded[f"age_group_{side}"], people.data["Age"].to_numpy()[row] >= 25)
+        used[side] = set(row)
+    assert not used["train"] & used["test"]
+
+
+# -------------------------------------------------------------------------------------------------- the ranking task
+
+
+def test_credit_ranking_has_the_paper_s_sizes(people):
+    task = make_credit_ranking(people, random_state=0)
+    assert task.X_train.shape == (5000, 29) and task.X_test.shape == (1000, 29)
+    assert len(task.feature_names) == 29
+    assert task.age_column == 0 and task.sex_columns == [3, 4]
+    assert np.bincount(task.qid_train).tolist() == [10] * 500
+    assert np.unique(task.qid_test).tolist() == list(range(500, 600))
+    assert len(set(task.rows_train)) <= 800 and len(set(task.rows_test)) <= 200
+
+
+@pytest.mark.parametrize("side", ["train", "test"])
+def test_credit_ranking_rows_are_people(side):
+    people = some_people()
+    task = make_credit_ranking(people, n_train_queries=50, n_test_queries=20, query_size=6, random_state=5)
+    rows = task[f"rows_{side}"]
+    np.testing.assert_array_equal(task[f"X_{side}"], encode_german_credit(people.data).to_numpy()[rows])
+    np.testing.assert_array_equal(task[f"y_{side}"], people.target[rows])
+    np.testing.assert_array_equal(task[f"sensitive_features_{side}"], people.data["Age"].to_numpy()[rows] >= 25)
+    assert task[f"sensitive_features_{side}"].dtype == bool
+
+
+def test_credit_ranking_splits_people_not_queries():
+    people = some_people(100)
+    task = make_credit_ranking(people, n_train_queries=400, n_test_queries=400, test_size=0.3, random_state=0)
+    train, test = set(task.rows_train), set(task.rows_test)
+    # With 4000 draws from each side nobody is left out (the chance is below 1e-15), so the sides are seen whole.
+    assert len(train) == 70 and len(test) == 30 and not train & test
+
+
+def test_number_of_relevant_items_is_binomial_given_that_it_is_not_zero():
+    """The law of the authors' sampling: each place is good with probability .4, queries without any are redrawn."""
+    task = make_credit_ranking(some_people(), n_train_queries=20_000, n_test_queries=1, random_state=0)
+    n_relevant = task.y_train.reshape(-1, 10).sum(axis=1)
+    expected = scipy.stats.binom.pmf(np.arange(11), 10, 0.4)
+    expected[0] = 0
+    expected /= expected.sum()
+    counts = np.bincount(n_relevant, minlength=11)
+    assert counts[0] == 0
+    pooled = [np.r_[values[1:9], values[9:].sum()] for values in (counts, 20_000 * expected)]
+    assert scipy.stats.chisquare(*pooled).pvalue > 1e-3
+    mean, deviation = expected @ np.arange(11), np.sqrt(expected @ np.arange(11) ** 2 - (expected @ np.arange(11)) ** 2)
+    assert mean == pytest.approx(4 / (1 - 0.6**10))
+    assert abs(n_relevant.mean() - mean) < 4 * deviation / np.sqrt(20_000)
+    # No place of a query is likelier than another to hold a good risk.
+    per_place = task.y_train.reshape(-1, 10).sum(axis=0)
+    assert scipy.stats.chisquare(per_place).pvalue > 1e-3
+
+
+def test_number_of_relevant_items_is_distributed_as_in_the_authors_data():
+    expected = scipy.stats.binom.pmf(np.arange(11), 10, 0.4)
+    expected[0] = 0
+    expected /= expected.sum()
+    recorded = [np.load(shared_data(f"german_seed{seed}.npz")) for seed in (0, 1)]
+    n_relevant = np.concatenate([part["y_train"].reshape(-1, 10).sum(axis=1) for part in recorded])
+    counts = np.bincount(n_relevant, minlength=11)
+    assert counts[0] == 0
+    pooled = [np.r_[values[1:8], values[8:].sum()] for values in (counts, 1000 * expected)]
+    assert scipy.stats.chisquare(*pooled).pvalue > 1e-3
+
+
+def test_people_of_a_kind_are_equally_likely():
+    people = some_people(40)
+    task = make_credit_ranking(people, n_train_queries=5000, n_test_queries=1, test_size=0.25, random_state=1)
+    for kind in (0, 1):
+        counts = np.bincount(task.rows_train[task.y_train == kind], minlength=40)
+        assert scipy.stats.chisquare(counts[counts > 0]).pvalue > 1e-3
+
+
+def test_credit_ranking_extreme_fractions():
+    people = some_people()
+    sizes = {"n_train_queries": 50, "n_test_queries": 5}
+    assert make_credit_ranking(people, relevant_fraction=1, random_state=0, **sizes).y_train.all()
+    # Redrawing would take some 1e200 tries here.
+    rare = make_credit_ranking(people, relevant_fraction=1e-200, random_state=0, **sizes)
+    assert (rare.y_train.reshape(50, 10).sum(axis=1) == 1).all()
+    only_good = Bunch(data=people.data, target=np.ones(60, dtype=int))
+    assert make_credit_ranking(only_good, relevant_fraction=1, random_state=0, **sizes).y_test.all()
+
+
+def test_credit_ranking_is_reproducible():
+    people = some_people()
+    one, same, other = (make_credit_ranking(people, n_train_queries=9, random_state=seed) for seed in (3, 3, 4))
+    for key in ("X_train", "X_test", "rows_train", "rows_test"):
+        np.testing.assert_array_equal(one[key], same[key])
+    assert not np.array_equal(one.rows_train, other.rows_train)
+
+
+def test_flipping_sex_changes_nothing_else(people):
+    task = make_credit_ranking(people, random_state=0)
+    flipped = flip_sex(task.X_test)
+    others = [column for column in range(29) if column not in task.sex_columns]
+    np.testing.assert_array_equal(flipped[:, others], task.X_test[:, others])
+    np.testing.assert_array_equal(flipped[:, task.sex_columns], 1 - task.X_test[:, task.sex_columns])
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"n_train_queries": 0}, "n_train_queries=0"),
+        ({"n_test_queries": -1}, "n_test_queries=-1"),
+        ({"query_size": 1.5}, "query_size=1.5"),
+        ({"test_size": 0}, r"test_size=0: give a number in \(0, 1\]"),
+        ({"test_size": 1}, "The train side has 0 good and 0 bad risks of 60 people at test_size=1"),
+        ({"test_size": 0.001}, "The test side has . good and . bad risks"),
+        ({"relevant_fraction": 0}, "relevant_fraction=0"),
+        ({"relevant_fraction": 1.01}, "relevant_fraction=1.01"),
+    ],
+)
+def test_credit_ranking_names_what_is_wrong(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        make_credit_ranking(some_people(), random_state=0, **parameters)
+
+
+def test_credit_ranking_needs_binary_targets_for_all_people():
+    people = some_people()
+    for target in (people.target[:-1], people.target * 2, np.full(60, np.nan)):
+        with pytest.raises(ValueError, match=r"people.target must be 1 \(good\) or 0 \(bad\) for each of the 60"):
+            make_credit_ranking(Bunch(data=people.data, target=target))

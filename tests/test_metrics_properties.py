@@ -1,0 +1,184 @@
+"""What holds for every metric, whatever the data: one test per property."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from metrics_under_test import DETERMINISTIC, HAS_GROUPS, METRICS, RANGE, STOCHASTIC, Data, random_data, sampling
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+every_metric = pytest.mark.parametrize("name", METRICS)
+ragged = st.lists(st.integers(1, 50), min_size=1, max_size=6)
+seeds = st.integers(0, 2**32 - 1)
+some = settings(max_examples=40, deadline=None, derandomize=True)
+
+
+@every_metric
+@some
+@given(sizes=ragged, seed=seeds)
+def test_range(name, sizes, seed):
+    data = random_data(np.random.default_rng(seed), sizes)
+    low, high = RANGE[name]
+    for each in (data, replace(data, s=data.y, s2=-data.y)):
+        value = METRICS[name](each, **sampling(name))
+        assert np.isnan(value) or low <= value <= high
+
+
+@every_metric
+@some
+@given(sizes=ragged, seed=seeds)
+def test_interleaving_of_queries_changes_no_bit(name, sizes, seed):
+    rng = np.random.default_rng(seed)
+    data = random_data(rng, sizes)
+    by_query = data.take(np.argsort(data.qid, kind="stable"))
+    places = rng.permutation(data.qid)  # whose row comes next; each query hands out its rows in their own order
+    rows = np.empty(len(places), int)
+    rows[np.argsort(places, kind="stable")] = np.arange(len(places))
+    interleaved = by_query.take(rows)
+    np.testing.assert_array_equal(interleaved.qid, places)
+    values = [METRICS[name](each, **sampling(name)) for each in (data, by_query, interleaved)]
+    np.testing.assert_array_equal(values, values[0])
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+@some
+@given(sizes=ragged, seed=seeds)
+def test_order_of_rows_does_not_matter(name, sizes, seed):
+    rng = np.random.default_rng(seed)
+    data = random_data(rng, sizes, ties=name != "kendall_tau")  # its ties are broken by row order
+    shuffled = data.take(rng.permutation(len(data.y)))
+    np.testing.assert_allclose(METRICS[name](shuffled), METRICS[name](data), rtol=1e-12, atol=1e-15)
+
+
+@every_metric
+@some
+@given(sizes=ragged, seed=seeds)
+def test_relabelling_of_queries_that_keeps_their_order_changes_no_bit(name, sizes, seed):
+    data = random_data(np.random.default_rng(seed), sizes)
+    _, codes = np.unique(data.qid, return_inverse=True)
+    for names in (codes * 1000 - 3, codes.astype(float), np.char.add("query ", np.char.zfill(codes.astype(str), 3))):
+        same = METRICS[name](replace(data, qid=names), **sampling(name))
+        np.testing.assert_array_equal(same, METRICS[name](data, **sampling(name)))
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+@some
+@given(sizes=ragged, seed=seeds)
+def test_any_relabelling_of_queries_changes_nothing(name, sizes, seed):
+    rng = np.random.default_rng(seed)
+    data = random_data(rng, sizes)
+    _, codes = np.unique(data.qid, return_inverse=True)
+    relabelled = replace(data, qid=rng.permutation(len(sizes))[codes])
+    np.testing.assert_allclose(METRICS[name](relabelled), METRICS[name](data), rtol=1e-12, atol=1e-15)
+
+
+@every_metric
+@some
+@given(sizes=ragged, more=ragged, seed=seeds)
+def test_joining_data_sets_gives_the_mean_weighted_by_defined_queries(name, sizes, more, seed):
+    """Sampled rankings are drawn query by query, so one stream serves the joined data and the two parts in turn."""
+    rng = np.random.default_rng(seed)
+    first, second = random_data(rng, sizes), random_data(rng, more, ids=1000 + np.arange(len(more)))
+    joined = Data(*(np.concatenate(pair) for pair in zip(vars(first).values(), vars(second).values(), strict=True)))
+    stream = np.random.default_rng(5)
+    parts = [METRICS[name](part, **sampling(name, random_state=stream)) for part in (first, second)]
+    weights = [n_defined(name, part) for part in (first, second)]
+    whole = METRICS[name](joined.take(rng.permutation(len(joined.y))), **sampling(name, random_state=5))
+    if name == "kendall_tau" or name in STOCHASTIC:  # these depend on the order of rows within a query
+        whole = METRICS[name](joined, **sampling(name, random_state=np.random.default_rng(5)))
+    expected = np.nansum(np.multiply(parts, weights)) / sum(weights) if sum(weights) else np.nan
+    np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-15)
+
+
+def n_defined(name, data):
+    queries = [data.take(data.qid == q) for q in np.unique(data.qid)]
+    if name == "kendall_tau":
+        return sum(len(q.y) > 1 for q in queries)
+    if name.endswith("difference"):
+        return sum(len(np.unique(q.g)) > 1 for q in queries)
+    return len(queries) if name == "disparity" else sum(q.y.any() for q in queries)
+
+
+@every_metric
+@some
+@given(sizes=st.lists(st.integers(1, 7), min_size=1, max_size=4), seed=seeds)
+def test_only_what_the_policy_sees_of_the_scores_matters(name, sizes, seed):
+    """Under Plackett-Luce a constant may be added to a query's scores; else any increasing map applied to them."""
+    rng = np.random.default_rng(seed)
+    data = random_data(rng, sizes)
+    if name in DETERMINISTIC:
+        moved, exact = replace(data, s=np.exp(2 * data.s) - 5, s2=data.s2**3), {}
+    else:
+        moved, exact = replace(data, s=data.s + 10 * data.qid), {"n_samples": "exact"}
+    np.testing.assert_allclose(METRICS[name](moved, **exact), METRICS[name](data, **exact), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", HAS_GROUPS)
+@some
+@given(sizes=ragged, seed=seeds)
+def test_any_kind_of_labels_that_keeps_their_order_changes_no_bit(name, sizes, seed):
+    data = random_data(np.random.default_rng(seed), sizes)
+    for labels in ([False, True], ["A", "B"], [-1.0, 1.0], [0.25, 0.75], [np.int8(3), np.int8(9)], ["x" * 40, "y"]):
+        same = METRICS[name](replace(data, g=np.array(labels)[data.g]), **sampling(name))
+        np.testing.assert_array_equal(same, METRICS[name](data, **sampling(name)))
+
+
+@every_metric
+def test_many_small_queries_beside_a_large_one(name):
+    data = random_data(np.random.default_rng(0), [1] * 300 + [700] + [2, 3] * 50)
+    assert np.isfinite(METRICS[name](data, **sampling(name)))
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_random_state(name):
+    """An int repeats, a Generator goes on, None differs; NumPy's global state is neither read nor changed."""
+    data = random_data(np.random.default_rng(0), [8] * 20)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    one, again, other = (METRICS[name](data, **sampling(name, random_state=seed)) for seed in (0, 0, 1))
+    generator = np.random.default_rng(0)
+    first, second = (METRICS[name](data, **sampling(name, random_state=generator)) for _ in range(2))
+    fresh = {METRICS[name](data, **sampling(name, random_state=None)) for _ in range(5)}
+    METRICS[name](data, **sampling(name, random_state=np.random.RandomState(0)))
+    assert one == again == first
+    assert len({one, other, second}) == 3 and len(fresh) > 1
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@every_metric
+def test_arguments_are_not_changed_and_read_only_ones_will_do(name):
+    data = random_data(np.random.default_rng(0), [5, 6, 7])
+    copies = {key: value.copy() for key, value in vars(data).items()}
+    for value in vars(data).values():
+        value.flags.writeable = False
+    METRICS[name](data, **sampling(name))
+    for key, value in vars(data).items():
+        np.testing.assert_array_equal(value, copies[key])
+
+
+@every_metric
+def test_no_warning_where_all_is_defined(name):
+    data = random_data(np.random.default_rng(0), [12] * 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value = METRICS[name](data, **sampling(name))
+    assert type(value) is float
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_samples_converge_to_the_exact_expectation(name):
+    data = random_data(np.random.default_rng(3), [4, 5, 6] * 20)
+    exact = METRICS[name](data, n_samples="exact")
+    assert METRICS[name](data, n_samples=20_000, random_state=0) == pytest.approx(exact, rel=0.02)
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_number_of_samples_is_checked(name):
+    data = random_data(np.random.default_rng(0), [4, 20])
+    for wrong in (0, -1, 2.5, None, "all", True):
+        with pytest.raises(ValueError, match="n_samples"):
+            METRICS[name](data, n_samples=wrong)
+    with pytest.raises(ValueError, match=r"(?i)exact.*16 items.*20"):
+        METRICS[name](data, n_samples="exact")

@@ -1,0 +1,314 @@
+"""Values of the metrics: by counting all rankings, by scikit-learn, in closed form, and the hand-worked small cases."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.stats
+import sklearn.metrics
+from metrics_under_test import BY_COUNTING, DETERMINISTIC, METRICS, Data, mean_ndcg, policy_plackett_luce, random_data
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skfairrank.metrics import (
+    group_exposure_difference,
+    group_exposure_disparity,
+    individual_exposure_disparity,
+    kendall_tau_score,
+    ndcg_score,
+    stochastic_ndcg_score,
+)
+
+LN3 = np.log(3)
+E = 1 / np.log2(np.arange(8) + 2)  # exposure of ranks 1, 2, ...
+
+
+def exact(name):
+    return {} if name in DETERMINISTIC else {"n_samples": "exact"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", METRICS)
+def test_value_is_the_mean_over_all_rankings(name, seed):
+    rng = np.random.default_rng(seed)
+    data = random_data(rng, sizes=[1, 2, 3, 5, 6, 4, 4], n_groups=2 if name == "disparity" else 3)
+    expected = np.nanmean([BY_COUNTING[name](data.take(data.qid == q)) for q in np.unique(data.qid)])
+    assert METRICS[name](data, **exact(name)) == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("k", [None, 1, 3, 100])
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+def test_ndcg_agrees_with_scikit_learn(gain, k):
+    data = random_data(np.random.default_rng(1), sizes=[2, 3, 10, 40, 5])
+    data.y[data.s == data.s.max()] = 2
+    labels = data.y if gain == "linear" else 2**data.y - 1
+    expected = []
+    for q in np.unique(data.qid):
+        rows = data.qid == q
+        if labels[rows].any():
+            expected.append(sklearn.metrics.ndcg_score(labels[rows][None], data.s[rows][None], k=k))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        assert ndcg_score(data.y, data.s, qid=data.qid, gain=gain, k=k) == pytest.approx(np.mean(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 3, 17, 64, 65, 1000])
+def test_kendall_tau_agrees_with_scipy(size):
+    rng = np.random.default_rng(size)
+    s1, s2 = rng.normal(size=(2, 3 * size))
+    s2 += s1
+    qid = rng.permutation(np.repeat(["a", "b", "c"], size))
+    expected = np.mean([scipy.stats.kendalltau(s1[qid == q], s2[qid == q]).statistic for q in "abc"])
+    assert kendall_tau_score(s1, s2, qid=qid) == pytest.approx(expected, abs=1e-14)
+
+
+def test_kendall_tau_of_a_ranking_with_itself_is_one_also_when_tied():
+    rng = np.random.default_rng(0)
+    for s in ([3, 2, 1], [1, 1, 1], rng.integers(0, 3, 50)):
+        assert kendall_tau_score(s, s, qid=np.zeros(len(s))) == 1
+    assert kendall_tau_score([1, 1, 1], [3, 2, 1], qid=[0] * 3) == 1  # ties in row order
+    assert kendall_tau_score([1, 1, 1], [1, 2, 3], qid=[0] * 3) == -1
+    assert kendall_tau_score([3, 2, 1], [1, 2, 3], qid=[0] * 3) == -1
+    assert kendall_tau_score([4, 3, 2, 1], [3, 4, 2, 1], qid=["a"] * 4) == pytest.approx(1 - 2 / 6, abs=1e-15)
+
+
+def test_kendall_tau_leaves_out_queries_with_one_row():
+    assert kendall_tau_score([1, 2, 5], [2, 1, 7], qid=[0, 0, 1]) == -1
+    with pytest.warns(UndefinedMetricWarning, match="all of 2 queries"):
+        assert np.isnan(kendall_tau_score([1, 2], [2, 1], qid=[0, 1]))
+
+
+# CASES 1, 3: queries, however they are written down.
+
+Y, S, QID = [0, 2, 1, 0, 1, 2], [0.1, 0.9, 0.8, 0.2, 0.5, 0.3], [2, 1, 2, 1, 1, 2]
+
+
+@pytest.mark.parametrize("gain, value, of_query_2", [("exp2", 0.898354, 0.796708), ("linear", 0.929859, 0.859719)])
+def test_interleaved_qid(gain, value, of_query_2):
+    assert ndcg_score(Y, S, qid=QID, gain=gain) == pytest.approx(value, abs=1e-6)
+    by_query = {q: np.flatnonzero(np.equal(QID, q)) for q in (1, 2)}
+    of = {q: ndcg_score(np.take(Y, i), np.take(S, i), qid=i * 0, gain=gain) for q, i in by_query.items()}
+    assert of == {1: pytest.approx(1), 2: pytest.approx(of_query_2, abs=1e-6)}
+
+
+# CASES 10 and 11: one row, nothing relevant.
+
+
+def test_one_row():
+    assert ndcg_score([3], [0.2], qid=[0]) == 1
+    assert stochastic_ndcg_score([3], [0.2], qid=[0], n_samples=5) == 1
+    with pytest.warns(UndefinedMetricWarning):
+        assert np.isnan(ndcg_score([0], [0.2], qid=[0]))
+
+
+@pytest.mark.parametrize("metric", [ndcg_score, stochastic_ndcg_score, individual_exposure_disparity])
+def test_query_without_a_relevant_row_is_left_out_with_a_warning_or_replaced(metric):
+    y, qid = [1, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]
+    kw = {} if metric is ndcg_score else {"n_samples": "exact"}
+    alone = metric(y[:3], y[:3], qid=qid[:3], **kw)
+    with pytest.warns(UndefinedMetricWarning, match=r"1 of 2 queries.*replace_undefined_by") as caught:
+        assert metric(y, y, qid=qid, **kw) == alone
+    assert len(caught) == 1 and caught[0].filename == __file__
+    for replacement in (0, 0.25, np.float32(1)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            value = metric(y, y, qid=qid, replace_undefined_by=replacement, **kw)
+        assert value == pytest.approx((alone + float(replacement)) / 2, abs=1e-15)
+    with pytest.warns(UndefinedMetricWarning, match="2 of 2"):
+        assert np.isnan(metric([0, 0, 0, 0, 0, 0], y, qid=qid, **kw))
+
+
+def test_nothing_relevant_values():
+    y, qid = [1, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]
+    with pytest.warns(UndefinedMetricWarning):
+        assert ndcg_score(y, y, qid=qid) == 1
+    assert ndcg_score(y, y, qid=qid, replace_undefined_by=0) == 0.5
+
+
+# CASE 12: large and small labels.
+
+
+@pytest.mark.parametrize("large", [30, 300, 1023, 1024, 2000, 100_000])
+@pytest.mark.parametrize("small", [0, 1, 7])
+def test_large_relevance_does_not_overflow(large, small):
+    ratio = float(Fraction(2**small - 1, 2**large - 1))  # of the gains, in exact integers
+    expected = (ratio + E[1]) / (1 + ratio * E[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ndcg_score([large, small], [0, 1], qid=[0, 0]) == pytest.approx(expected, rel=1e-12)
+        assert stochastic_ndcg_score([large, small], [0, 900], qid=[0, 0], n_samples=9) == pytest.approx(expected)
+
+
+def test_near_and_tiny_relevances_keep_their_digits():
+    assert ndcg_score([50, 49], [0, 1], qid=[0, 0]) == pytest.approx((1 + 2 * E[1]) / (2 + E[1]), abs=1e-12)
+    assert ndcg_score([50, 49], [0, 1], qid=[0, 0]) == pytest.approx(0.859719, abs=1e-6)
+    assert ndcg_score([2e-12, 1e-12], [0, 1], qid=[0, 0]) == pytest.approx((1 + 2 * E[1]) / (2 + E[1]), rel=1e-9)
+
+
+# CASE 13: a constant model.
+
+
+@pytest.mark.parametrize("gain, value", [("exp2", 0.596443), ("linear", 0.690979)])
+def test_constant_model_scores_the_mean_over_all_orders(gain, value):
+    y = np.array([10, 0, 0, 1, 5])
+    rng = np.random.default_rng(0)
+    for order in (np.arange(5), np.arange(5)[::-1], rng.permutation(5), rng.permutation(5)):
+        assert ndcg_score(y[order], np.ones(5), qid=[0] * 5, gain=gain) == pytest.approx(value, abs=1e-6)
+    same = stochastic_ndcg_score(y, np.ones(5), qid=[0] * 5, gain=gain, n_samples="exact")
+    assert same == pytest.approx(ndcg_score(y, np.ones(5), qid=[0] * 5, gain=gain), rel=1e-12)
+    for y in ([1, 2], [2, 1]):
+        assert ndcg_score(y, [0, 0], qid=[0, 0]) == pytest.approx(0.898354, abs=1e-6)
+
+
+# CASES 14, 15: expectations.
+
+
+@pytest.mark.parametrize(
+    "y, s, gain, value",
+    [
+        ([1, 0], [LN3, 0], "exp2", 0.907732),
+        ([2, 1, 0], np.log([4, 2, 1]), "exp2", 0.876718),
+        ([2, 1, 0], np.log([4, 2, 1]), "linear", 0.895193),
+    ],
+)
+def test_stochastic_ndcg_values(y, s, gain, value):
+    qid, y = np.zeros(len(y)), np.asarray(y, float)
+    assert stochastic_ndcg_score(y, s, qid=qid, gain=gain, n_samples="exact") == pytest.approx(value, abs=1e-6)
+    sampled = stochastic_ndcg_score(y, s, qid=qid, gain=gain, n_samples=20_000, random_state=0)
+    policy = policy_plackett_luce(np.asarray(s))
+    second = sum(p * mean_ndcg(y, [(order, 1.0)], gain) ** 2 for order, p in policy)
+    standard_error = np.sqrt((second - mean_ndcg(y, policy, gain) ** 2) / 20_000)
+    assert abs(sampled - mean_ndcg(y, policy, gain)) < 4 * standard_error
+
+
+def test_probability_of_being_first_has_the_right_sign():
+    kw = {"qid": [0, 0], "k": 1}  # NDCG at 1 is whether the relevant row is first
+    assert stochastic_ndcg_score([1, 0], [LN3, 0], n_samples="exact", **kw) == pytest.approx(0.75, abs=1e-12)
+    assert stochastic_ndcg_score([1, 0], [LN3, 0], n_samples=20_000, random_state=1, **kw) == pytest.approx(
+        0.75, abs=0.013
+    )
+
+
+@pytest.mark.parametrize("shift", [1e3, -1e3, 1e6])
+def test_only_differences_of_scores_matter(shift):
+    y, s, g, qid = np.array([2.0, 1, 1]), np.array([2.0, 1, 0]), np.array([1, 0, 0]), np.zeros(3)
+    for name in set(METRICS) - set(DETERMINISTIC):
+        value, shifted = (METRICS[name](Data(y, t, t, g, qid), n_samples="exact") for t in (s, s + shift))
+        assert shifted == pytest.approx(value, rel=1e-9), name
+    first = stochastic_ndcg_score([1, 0, 0], [1000, 999, 998], qid=qid, k=1, n_samples="exact")
+    assert first == pytest.approx(np.exp(2) / (np.exp(2) + np.exp(1) + 1), rel=1e-12)
+    far = stochastic_ndcg_score([0, 1, 2], [-1e5, 0, 1e5], qid=qid, n_samples=3)
+    assert far == 1  # one order is certain
+
+
+# CASE 17: averaging and cut-off.
+
+
+def test_mean_over_queries():
+    s, y, qid = [0.1, 0.2, 0.3, 0.8, 0.1, 0.05], [0, 1, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1]
+    assert ndcg_score(y, s, qid=qid) == pytest.approx((E[1] + 1) / 2, abs=1e-12)
+    assert ndcg_score(y, s, qid=qid) == pytest.approx(0.815465, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", [ndcg_score, stochastic_ndcg_score])
+def test_cut_off(metric):
+    y, s, qid = [0, 0, 3], [3000, 2000, 1000], [0] * 3
+    assert [metric(y, s, qid=qid, k=k) for k in (1, 2, 3, 10, None)] == pytest.approx([0, 0, 0.5, 0.5, 0.5], abs=1e-12)
+    assert metric(y, s, qid=qid, k=np.int64(3)) == pytest.approx(0.5)
+    for k in (0, -1, 2.5, 2.0, True, "2"):
+        with pytest.raises(ValueError, match="k="):
+            metric(y, s, qid=qid, k=k)
+
+
+def test_ideal_ranking_is_over_all_rows():
+    """The best row is ranked last, below the cut-off, and still counts in the ideal."""
+    assert ndcg_score([1, 3], [1, 0], qid=[0, 0], k=1, gain="linear") == pytest.approx(1 / 3)
+
+
+# CASES 18 and 19: exposure.
+
+
+def test_exposure_difference_values():
+    s, g = [4, 3, 2, 1], list("AABB")
+    expected = (E[0] + E[1] - E[2] - E[3]) / 2
+    assert expected == pytest.approx(0.350127, abs=1e-6)
+    assert group_exposure_difference(s, qid=[0] * 4, sensitive_features=g) == pytest.approx(expected, abs=1e-12)
+    twice = group_exposure_difference(s * 2, qid=[0] * 4 + [1] * 4, sensitive_features=g * 2)
+    assert twice == pytest.approx(expected, abs=1e-12)
+    only_a = {"qid": [0] * 4 + [1] * 2, "sensitive_features": [*g, "A", "A"]}
+    assert group_exposure_difference([*s, 2, 1], **only_a) == pytest.approx(expected, abs=1e-12)
+    three = group_exposure_difference([5, 4, 3, 2, 1], qid=[0] * 5, sensitive_features=list("ABCAB"))
+    assert three == pytest.approx((E[0] + E[3]) / 2 - E[2], abs=1e-12)
+    assert three == pytest.approx(0.215338, abs=1e-6)
+    assert group_exposure_difference([1, 1], qid=[0, 0], sensitive_features=["A", "B"]) == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("n_samples", ["exact", 100_000])
+@pytest.mark.parametrize(
+    "s, g, value", [([4, 3, 2, 1], "AABB", 0.252668), ([1] * 4, "AABB", 0), ([LN3, 0], "AB", 0.907732 - 0.723197)]
+)
+def test_exposure_difference_under_plackett_luce(s, g, value, n_samples):
+    kw = {"qid": [0] * len(s), "sensitive_features": list(g), "policy": "plackett-luce", "n_samples": n_samples}
+    tolerance = 1.5e-6 if n_samples == "exact" else 0.005
+    assert group_exposure_difference(s, random_state=0, **kw) == pytest.approx(value, abs=tolerance)
+
+
+def test_exposure_difference_without_two_groups_anywhere_is_nan():
+    with pytest.warns(UndefinedMetricWarning, match="all of 2 queries"):
+        assert np.isnan(group_exposure_difference([1, 2, 3], qid=[0, 0, 1], sensitive_features=list("AAB")))
+
+
+def test_disparity_hinge_is_after_the_expectation():
+    """Single rankings differ by chance; their mean treats equal rows equally, so nothing is left."""
+    kw = {"qid": [0, 0], "sensitive_features": [0, 1]}
+    assert group_exposure_disparity([1, 1], [0, 0], n_samples="exact", **kw) == pytest.approx(0, abs=1e-12)
+    assert group_exposure_disparity([1, 1], [0, 0], n_samples=100_000, random_state=0, **kw) < 0.01
+
+
+def test_disparity_is_one_sided():
+    kw = {"qid": [0, 0], "sensitive_features": ["a", "b"], "n_samples": 1}
+    certain = 1000.0  # score gap at which one order is certain
+    assert group_exposure_disparity([3, 1], [certain, 0], **kw) == 0  # 1/3 - .63/1 is negative
+    assert group_exposure_disparity([1.2, 1], [certain, 0], **kw) == pytest.approx(1 / 1.2 - E[1])
+    assert group_exposure_disparity([1.2, 1], [0, certain], **kw) == 0
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (-1, 1), ("a", "b"), (False, True), (0.5, 1.5), ("10", "9")])
+def test_merit_tie_puts_the_larger_label_first(labels):
+    small, large = labels
+    kw = {"qid": [0, 0], "n_samples": 1, "sensitive_features": [small, large]}
+    assert group_exposure_disparity([2, 2], [1000, 0], **kw) == 0
+    assert group_exposure_disparity([2, 2], [0, 1000], **kw) == pytest.approx((1 - E[1]) / 2)
+    kw["sensitive_features"] = [large, small]
+    assert group_exposure_disparity([2, 2], [1000, 0], **kw) == pytest.approx((1 - E[1]) / 2)
+
+
+def test_disparity_is_zero_where_a_group_is_absent_or_without_merit():
+    y, s, qid = [2, 2, 2, 0, 1, 1], [0, 1000, 9, 0, 0, 2], [0, 0, 1, 1, 2, 2]
+    kw = {"qid": qid, "sensitive_features": [0, 1, 0, 1, 0, 0], "n_samples": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert group_exposure_disparity(y, s, **kw) == pytest.approx((1 - E[1]) / 2 / 3)
+        assert group_exposure_disparity(y, s, replace_undefined_by=1.0, **kw) == pytest.approx((1 - E[1]) / 6 + 2 / 3)
+    with pytest.warns(UndefinedMetricWarning, match="2 of 3"):
+        assert group_exposure_disparity(y, s, replace_undefined_by=np.nan, **kw) == pytest.approx((1 - E[1]) / 2)
+
+
+def test_disparity_that_no_query_defines_is_the_replacement_and_warns():
+    for g in ([1, 1, 1, 1], [0, 0, 1, 1]):
+        with pytest.warns(UndefinedMetricWarning, match="all of 2 queries.*measures nothing"):
+            assert group_exposure_disparity([1, 1, 2, 1], [1, 2, 3, 4], qid=[0, 0, 1, 1], sensitive_features=g) == 0
+
+
+def test_individual_disparity_values():
+    kw = {"qid": [0, 0], "n_samples": "exact"}
+    # Four pairs with equal merit, (0, 1) alone has a gap.
+    assert individual_exposure_disparity([1, 1], [LN3, 0], **kw) == pytest.approx((1 - E[1]) / 2 / 4)
+    # Three pairs: (0, 0), (1, 1), (0, 1); the row with more merit gets less of it per merit.
+    assert individual_exposure_disparity([2, 1], [LN3, 0], **kw) == 0
+    assert individual_exposure_disparity([1.1, 1], [1000, 0], **kw) == pytest.approx((1 / 1.1 - E[1]) / 3)
+    assert individual_exposure_disparity([2, 0], [LN3, 0], **kw) == 0  # one row with merit
+    # Exposure in proportion to merit, .75 + .25 E to .25 + .75 E, is fair in full.
+    v = np.array([0.75 + 0.25 * E[1], 0.25 + 0.75 * E[1]])
+    assert individual_exposure_disparity(v, [LN3, 0], **kw) == pytest.approx(0, abs=1e-12)

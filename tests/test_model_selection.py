@@ -1,0 +1,742 @@
+"""Splitters, learning curve and picker: queries stay whole, and one `qid` keyword goes all the way."""
+
+import inspect
+import pickle
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, clone
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    KFold,
+    LearningCurveDisplay,
+    RandomizedSearchCV,
+    RepeatedKFold,
+    ShuffleSplit,
+    cross_val_score,
+    cross_validate,
+    train_test_split,
+    validation_curve,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairrank import model_selection
+from skfairrank.adapters import QueryRanker
+from skfairrank.metrics import (
+    make_ndcg_scorer,
+    make_stochastic_ndcg_scorer,
+    ndcg_score,
+    ndcg_scorer,
+    neg_group_exposure_difference_scorer,
+    neg_group_exposure_disparity_scorer,
+    stochastic_ndcg_score,
+    stochastic_ndcg_scorer,
+)
+from skfairrank.model_selection import (
+    LeaveOneQueryOut,
+    QueryKFold,
+    QueryShuffleSplit,
+    RepeatedQueryKFold,
+    best_under,
+    query_learning_curve,
+    train_test_query_split,
+)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def task(n_queries=12, size=5, seed=0):
+    """X, y, qid, groups of two kinds; rows in random order, string ids."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * size, 3))
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=len(X)) + 1), 0, 3)
+    qid = rng.permutation(np.repeat([f"query {q:03d}" for q in range(n_queries)], size))
+    y[np.unique(qid, return_index=True)[1]] = 3  # something relevant in every query
+    return X, y, qid, rng.integers(0, 2, len(X))
+
+
+def ranker(**parameters):
+    return QueryRanker(Ridge(**parameters))
+
+
+SPLITTERS = [
+    QueryKFold(2),
+    QueryKFold(3, shuffle=True, random_state=0),
+    RepeatedQueryKFold(2, n_repeats=2, random_state=0),
+    LeaveOneQueryOut(),
+    QueryShuffleSplit(3, random_state=0),
+    QueryShuffleSplit(2, test_size=0.4, train_size=0.3, random_state=0),
+]
+every_splitter = pytest.mark.parametrize("splitter", SPLITTERS, ids=repr)
+
+FORMS = {
+    "list": list,
+    "array": np.asarray,
+    "strings": lambda qid: np.array([f"{q:04d}" for q in qid]),
+    "floats": lambda qid: np.asarray(qid, dtype=float),
+    "Series": lambda qid: pd.Series(qid, index=np.arange(len(qid))[::-1]),
+    "Categorical": lambda qid: pd.Categorical(qid),
+    "dates": lambda qid: np.datetime64("2020-01-01") + np.asarray(qid).astype("timedelta64[D]"),
+}
+
+# At least four queries, of any sizes, in any order of the rows.
+qids = st.lists(st.integers(0, 9), min_size=4, max_size=60).filter(lambda qid: len(set(qid)) >= 4)
+
+
+def folds(splitter, qid):
+    return list(splitter.split(np.zeros((len(qid), 1)), qid=qid))
+
+
+def held_out(splitter, qid):
+    """The ids in each test set."""
+    return [set(np.asarray(qid)[test]) for _, test in folds(splitter, qid)]
+
+
+# ------------------------------------------------------------------------------------------------------------ splitters
+
+
+@every_splitter
+@settings(max_examples=30, deadline=None)
+@given(qid=qids)
+def test_queries_are_whole_on_one_side_of_every_split(splitter, qid):
+    splits = folds(splitter, qid)
+    assert len(splits) == splitter.get_n_splits(qid=qid)
+    for train, test in splits:
+        assert len(train) and len(test)
+        assert not set(train) & set(test)
+        for rows in (train, test):
+            assert (np.diff(rows) > 0).all() and rows.dtype.kind == "i"
+            chosen = set(np.take(qid, rows))
+            assert len(rows) == sum(q in chosen for q in qid)
+        if getattr(splitter, "train_size", None) is None:
+            assert len(train) + len(test) == len(qid)
+
+
+@settings(max_examples=50, deadline=None)
+@given(qid=qids, shuffle=st.booleans())
+def test_folds_partition_the_queries_evenly(qid, shuffle):
+    ids = held_out(QueryKFold(3, shuffle=shuffle, random_state=1 if shuffle else None), qid)
+    assert sorted(q for fold in ids for q in fold) == sorted(set(qid))
+    assert max(map(len, ids)) - min(map(len, ids)) <= 1
+
+
+@every_splitter
+@settings(max_examples=30, deadline=None)
+@given(qid=qids, seed=st.integers(0, 99))
+def test_splits_do_not_depend_on_how_rows_are_interleaved(splitter, qid, seed):
+    shuffled = np.random.default_rng(seed).permutation(qid)
+    assert held_out(splitter, qid) == held_out(splitter, shuffled)
+
+
+@every_splitter
+@pytest.mark.parametrize("form", FORMS)
+def test_any_form_of_qid_gives_the_same_splits(splitter, form):
+    qid = np.random.default_rng(0).integers(0, 7, 40)
+    splits = folds(splitter, FORMS[form](qid))
+    for expected, got in zip(folds(splitter, qid), splits, strict=True):
+        np.testing.assert_array_equal(expected[0], got[0])
+        np.testing.assert_array_equal(expected[1], got[1])
+
+
+@pytest.mark.parametrize(
+    "ours, theirs",
+    [
+        (QueryKFold(3), KFold(3)),
+        (QueryKFold(3, shuffle=True, random_state=5), KFold(3, shuffle=True, random_state=5)),
+        (RepeatedQueryKFold(2, n_repeats=3, random_state=5), RepeatedKFold(n_splits=2, n_repeats=3, random_state=5)),
+        (QueryShuffleSplit(4, random_state=5), ShuffleSplit(4, random_state=5)),
+        (QueryShuffleSplit(4, test_size=2, random_state=5), ShuffleSplit(4, test_size=2, random_state=5)),
+    ],
+    ids=repr,
+)
+def test_splits_are_scikit_learns_over_the_sorted_ids(ours, theirs):
+    qid = np.random.default_rng(0).permutation(np.repeat(np.arange(10), np.arange(1, 11)))
+    assert held_out(ours, qid) == [set(test.tolist()) for _, test in theirs.split(np.arange(10))]
+
+
+def test_a_share_of_the_queries_is_held_out_not_of_the_rows():
+    qid = [0] * 5 + [1] * 3 + [2, 4]
+    for ids in held_out(QueryShuffleSplit(20, test_size=0.2, random_state=0), qid):
+        assert len(ids) == 1
+    assert {len(ids) for ids in held_out(QueryShuffleSplit(20, test_size=3, random_state=0), qid)} == {3}
+
+
+@every_splitter
+def test_groups_is_another_name_for_qid(splitter):
+    qid = np.arange(20) // 4
+    X = np.zeros((20, 1))
+    for expected, got in zip(folds(splitter, qid), splitter.split(X, groups=qid), strict=True):
+        np.testing.assert_array_equal(expected[1], got[1])
+    with pytest.raises(ValueError, match="two names"):
+        list(splitter.split(X, qid=qid, groups=qid))
+
+
+@every_splitter
+def test_without_qid_the_remedy_is_named(splitter):
+    with pytest.raises(ValueError, match=r"qid.*enable_metadata_routing=True"):
+        list(splitter.split(np.zeros((8, 1)), groups=None))
+
+
+@every_splitter
+@pytest.mark.parametrize(
+    "qid, message",
+    [
+        ([3, 2], r"qid has 2 entries for 5 rows.*not group sizes"),
+        ([1, 1, 2, np.nan, 3], "qid has 1 missing"),
+        (["a", None, "b", "c", "d"], "qid has 1 missing"),
+        ([[1], [2], [3], [4], [5]], "qid has shape"),
+    ],
+)
+def test_bad_qid_is_an_error(splitter, qid, message):
+    with pytest.raises(ValueError, match=message):
+        list(splitter.split(np.zeros((5, 1)), qid=qid))
+
+
+@pytest.mark.parametrize("splitter", [QueryKFold(3), RepeatedQueryKFold(3)], ids=repr)
+def test_more_folds_than_queries_is_an_error(splitter):
+    with pytest.raises(ValueError, match="3 folds of whole queries need at least 3 queries, and qid has 2"):
+        folds(splitter, [0, 0, 1, 1, 1])
+
+
+def test_one_query_cannot_be_split():
+    for splitter in (LeaveOneQueryOut(), QueryShuffleSplit(), QueryKFold(2)):
+        with pytest.raises(ValueError, match=r"1 query|has 1"):
+            folds(splitter, [7, 7, 7])
+    with pytest.raises(ValueError, match="count queries"):
+        folds(QueryShuffleSplit(test_size=4), [1, 2, 3, 3])
+
+
+def test_numbers_of_folds_are_checked_when_the_splitter_is_made():
+    for make in (lambda: QueryKFold(1), lambda: QueryKFold(2.5), lambda: RepeatedQueryKFold(1)):
+        with pytest.raises(ValueError):
+            make()
+    with pytest.raises(ValueError, match="random_state"):
+        QueryKFold(3, random_state=0)
+
+
+def test_random_state_of_every_kind():
+    qid = np.arange(30)
+    make = [
+        lambda state: QueryKFold(3, shuffle=True, random_state=state),
+        lambda state: RepeatedQueryKFold(3, n_repeats=2, random_state=state),
+        lambda state: QueryShuffleSplit(2, random_state=state),
+    ]
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    for splitter in make:
+        assert held_out(splitter(7), qid) == held_out(splitter(7), qid)
+        assert held_out(splitter(None), qid) != held_out(splitter(None), qid)
+        for kind in (np.random.default_rng, np.random.RandomState):
+            assert held_out(splitter(kind(7)), qid) == held_out(splitter(kind(7)), qid)
+            advancing = splitter(kind(7))
+            assert held_out(advancing, qid) != held_out(advancing, qid)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_splitters_show_their_parameters_and_survive_pickle_and_clone():
+    assert repr(QueryKFold(3)) == "QueryKFold(n_splits=3, random_state=None, shuffle=False)"
+    for splitter in SPLITTERS:
+        for copy in (pickle.loads(pickle.dumps(splitter)), clone(GridSearchCV(ranker(), {}, cv=splitter)).cv):
+            assert repr(copy) == repr(splitter)
+            assert held_out(copy, np.arange(9)) == held_out(splitter, np.arange(9))
+
+
+def test_signatures_are_what_routing_needs():
+    for name in model_selection.__all__:
+        splitter = getattr(model_selection, name)
+        if isinstance(splitter, type):
+            for method in (splitter.split, splitter.get_n_splits):
+                assert list(inspect.signature(method).parameters)[1:] == ["X", "y", "qid", "groups"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert QueryKFold(3).get_metadata_routing().split.requests == {"qid": True}
+
+
+def test_many_small_queries_are_split_fast():
+    qid = np.random.default_rng(0).permutation(90_000)
+    X = np.zeros((len(qid), 1))
+    start = time.perf_counter()
+    for splitter in (QueryKFold(5), QueryShuffleSplit(5, random_state=0)):
+        assert sum(1 for _ in splitter.split(X, qid=qid)) == 5
+    train_test_query_split(X, qid=qid)
+    assert time.perf_counter() - start < 1
+
+
+# ----------------------------------------------------------------------------------------------- train_test_query_split
+
+
+def test_train_test_query_split_holds_out_one_whole_query():
+    qid = [0] * 5 + [1] * 3 + [2, 4]
+    for seed in range(5):
+        *_, qid_train, qid_test = train_test_query_split(qid=qid, test_size=0.2, random_state=seed)
+        assert len(set(qid_test)) == 1 and not set(qid_test) & set(qid_train)
+        assert sorted(qid_train + qid_test) == qid
+
+
+@settings(max_examples=50, deadline=None)
+@given(qid=qids, test_size=st.sampled_from([None, 0.2, 0.5, 1, 2]), shuffle=st.booleans())
+def test_train_test_query_split_is_scikit_learns_over_the_sorted_ids(qid, test_size, shuffle):
+    rows = np.arange(len(qid))
+    seed = 3 if shuffle else None
+    train, test, qid_train, qid_test = train_test_query_split(
+        rows, qid=qid, test_size=test_size, random_state=seed, shuffle=shuffle
+    )
+    expected = train_test_split(sorted(set(qid)), test_size=test_size, random_state=seed, shuffle=shuffle)
+    assert [set(qid_train), set(qid_test)] == [set(part) for part in expected]
+    assert np.take(qid, train).tolist() == qid_train and np.take(qid, test).tolist() == qid_test
+    assert sorted([*train, *test]) == rows.tolist()
+    assert (np.diff(train) > 0).all() and (np.diff(test) > 0).all()
+
+
+def test_train_test_query_split_returns_the_kinds_that_came():
+    polars = pytest.importorskip("polars")
+    X, y, qid, g = task()
+    arrays = [X, y.tolist(), sp.csr_array(X), sp.csr_matrix(X), sp.dia_array(X), pd.DataFrame(X), pd.Series(g)]
+    arrays += [polars.DataFrame(X), polars.Series(y), pd.Categorical(qid)]
+    expected = train_test_query_split(np.arange(len(X)), qid=qid, random_state=0)
+    for kind in (np.asarray, list, pd.Series, pd.Categorical):
+        parts = train_test_query_split(*arrays, qid=kind(qid), random_state=0)
+        assert len(parts) == 2 * len(arrays) + 2
+        for k, whole in enumerate([*arrays, kind(qid)]):
+            for part, rows in zip(parts[2 * k : 2 * k + 2], expected[:2], strict=True):
+                assert sp.issparse(part) if sp.issparse(whole) else type(part) is type(whole)
+                dense = [a.toarray() if sp.issparse(a) else np.asarray(a) for a in (part, whole)]
+                np.testing.assert_array_equal(dense[0], dense[1][rows])
+
+
+def test_train_test_query_split_says_what_is_wrong():
+    X = np.zeros((5, 1))
+    with pytest.raises(ValueError, match="not group sizes"):
+        train_test_query_split(X, qid=[3, 2])
+    with pytest.raises(ValueError, match="enable_metadata_routing"):
+        train_test_query_split(X, qid=None)
+    with pytest.raises(ValueError, match="inconsistent"):
+        train_test_query_split(X, [1, 2], qid=[1, 1, 2, 2, 3])
+    with pytest.raises(ValueError, match="1 query cannot be split"):
+        train_test_query_split(X, qid=[1] * 5)
+
+
+# ------------------------------------------------------------------------------------------- searches, with routing on
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("form", ["array", "list", "Series"])
+def test_one_keyword_reaches_splitter_ranker_and_scorers(form):
+    X, y, qid, g = task()
+    kind = {"array": np.asarray, "list": list, "Series": lambda q: pd.Series(q, index=np.arange(len(q))[::-1])}[form]
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), ranker()),
+        {"queryranker__estimator__alpha": [0.1, 100.0]},
+        cv=QueryKFold(3),
+        scoring={"ndcg": ndcg_scorer, "gap": neg_group_exposure_difference_scorer},
+        refit="ndcg",
+        error_score="raise",
+    ).fit(X, y, qid=kind(qid), sensitive_features=g)
+    # By hand, from the metric itself.
+    expected = []
+    for train, test in QueryKFold(3).split(X, qid=qid):
+        model = make_pipeline(StandardScaler(), Ridge(alpha=0.1)).fit(X[train], y[train])
+        expected.append(ndcg_score(y[test], model.predict(X[test]), qid=qid[test]))
+    assert search.cv_results_["mean_test_ndcg"][0] == pytest.approx(np.mean(expected), abs=1e-12)
+    assert np.isfinite(search.cv_results_["mean_test_gap"]).all()
+    assert search.predict(X).shape == y.shape
+    assert search.score(X, y, qid=kind(qid)) == pytest.approx(ndcg_score(y, search.predict(X), qid=qid))
+
+
+@pytest.mark.usefixtures("routing")
+def test_the_rankers_own_score_serves_a_search_over_a_pipeline():
+    X, y, qid, _ = task()
+    pipe = make_pipeline(StandardScaler(), ranker())
+    search = GridSearchCV(pipe, {"queryranker__estimator__alpha": [0.1, 100.0]}, cv=QueryKFold(3), error_score="raise")
+    assert np.isfinite(search.fit(X, y, qid=qid).cv_results_["mean_test_score"]).all()
+    assert 0 < search.score(X, y, qid=qid) <= 1
+
+
+@pytest.mark.usefixtures("routing")
+def test_randomized_and_nested_search():
+    X, y, qid, _ = task()
+    inner = RandomizedSearchCV(
+        ranker(), {"estimator__alpha": [0.1, 1, 10]}, n_iter=2, cv=QueryShuffleSplit(2, random_state=0), random_state=0
+    )
+    for search in (inner, GridSearchCV(ranker(), {"estimator__alpha": [1, 9]}, cv=QueryKFold(2))):
+        out = cross_validate(search, X, y, cv=QueryKFold(3), params={"qid": qid}, error_score="raise")
+        assert np.isfinite(out["test_score"]).all()
+
+
+@pytest.mark.usefixtures("routing")
+def test_two_workers_find_the_same():
+    X, y, qid, g = task()
+    search = GridSearchCV(
+        ranker(),
+        {"estimator__alpha": [0.1, 100.0]},
+        cv=QueryKFold(3),
+        scoring={"ndcg": stochastic_ndcg_scorer, "gap": neg_group_exposure_disparity_scorer},
+        refit=best_under("ndcg", max_loss=0.01, then="gap"),
+        error_score="raise",
+    )
+    one, two = (clone(search).set_params(n_jobs=n_jobs).fit(X, y, qid=qid, sensitive_features=g) for n_jobs in (1, 2))
+    for name in ("mean_test_ndcg", "mean_test_gap"):
+        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+    assert one.best_index_ == two.best_index_
+
+
+@pytest.mark.usefixtures("routing")
+def test_validation_curve_and_cross_val_score():
+    X, y, qid, _ = task()
+    _, test_scores = validation_curve(
+        ranker(),
+        X,
+        y,
+        param_name="estimator__alpha",
+        param_range=[0.1, 10],
+        cv=QueryKFold(3),
+        params={"qid": qid},
+        error_score="raise",
+    )
+    scores = cross_val_score(ranker(alpha=10), X, y, cv=QueryKFold(3), params={"qid": qid}, error_score="raise")
+    np.testing.assert_array_equal(test_scores[1], scores)
+
+
+@pytest.mark.usefixtures("routing")
+def test_every_scorer_gets_its_own_rows():
+    """Metadata of the fold, aligned: here qid and the sensitive feature are columns of X as well."""
+    X, y, qid, _ = task()
+    g = np.array(list("ab" * 30))
+    X = np.column_stack([X, np.unique(qid, return_inverse=True)[1], g == "a"])
+    seen = []
+
+    class Recorder:
+        def __call__(self, estimator, X, y, *, qid=None, sensitive_features=None):
+            seen.append(len(X))
+            assert [f"query {int(q):03d}" for q in X[:, 3]] == list(qid)
+            assert (X[:, 4] == (np.asarray(sensitive_features) == "a")).all()
+            return 1.0
+
+        def get_metadata_routing(self):
+            return neg_group_exposure_disparity_scorer.get_metadata_routing()
+
+    search = GridSearchCV(
+        ranker(), {"estimator__alpha": [1, 2]}, cv=QueryKFold(4), scoring={"a": Recorder(), "b": Recorder()}, refit="a"
+    )
+    clone(search).set_params(error_score="raise").fit(X, y, qid=qid, sensitive_features=g)
+    assert seen == [15] * 16
+
+
+@pytest.mark.usefixtures("routing")
+def test_an_alias_named_groups_does_not_reach_the_splitter():
+    X, y, qid, g = task()
+    scorer = neg_group_exposure_disparity_scorer.set_score_request(sensitive_features="groups")
+    search = GridSearchCV(ranker(), {"estimator__alpha": [1]}, cv=QueryKFold(3), scoring=scorer, error_score="raise")
+    assert np.isfinite(search.fit(X, y, qid=qid, groups=g).cv_results_["mean_test_score"]).all()
+
+
+# ------------------------------------------------------------------------------------------ searches, with routing off
+
+
+def test_a_search_without_routing_fails_loudly_and_names_the_remedy():
+    X, y, qid, _ = task()
+    search = GridSearchCV(ranker(), {"estimator__alpha": [1, 2]}, cv=QueryKFold(2), error_score="raise")
+    with pytest.raises(ValueError, match="enable_metadata_routing"):  # the splitter: no qid came
+        search.fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"score got no qid.*enable_metadata_routing"):  # the score
+        search.fit(X, y, qid=qid, groups=qid)
+    with pytest.raises(ValueError, match="enable_metadata_routing"):  # a scorer
+        search.set_params(scoring=ndcg_scorer).fit(X, y, qid=qid, groups=qid)
+    with pytest.raises(ValueError, match="enable_metadata_routing"):
+        cross_validate(ranker(), X, y, cv=QueryKFold(2), groups=qid, params={"qid": qid}, error_score="raise")
+
+
+def test_without_routing_groups_serves_scorers_that_know_no_queries():
+    X, y, qid, _ = task()
+    scores = cross_val_score(Ridge(), X, y, cv=QueryKFold(3), groups=qid, scoring="r2", error_score="raise")
+    assert len(scores) == 3
+
+
+# -------------------------------------------------------------------------------------------------------------- halving
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("cv", [QueryKFold(2), QueryShuffleSplit(2, random_state=0)], ids=repr)
+def test_halving_on_rows_warns_that_it_cuts_queries(cv):
+    X, y, qid, _ = task(n_queries=20)
+    grid = {"estimator__alpha": [0.1, 1.0, 10.0, 100.0]}
+    scoring = make_ndcg_scorer(replace_undefined_by=0.0)  # what is left of a query may have nothing relevant
+    search = HalvingGridSearchCV(ranker(), grid, cv=cv, random_state=0, min_resources=30, scoring=scoring)
+    with pytest.warns(UserWarning, match=r'resource="n_samples".*cuts queries.*max_iter'):
+        search.fit(X, y, qid=qid)
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("halving", [HalvingGridSearchCV, HalvingRandomSearchCV])
+def test_halving_on_steps_keeps_queries_whole(halving):
+    """No warning (warnings are errors here), and all rows in each fold."""
+    X, y, qid, _ = task()
+    seen = []
+
+    class Counting(Ridge):
+        def fit(self, X, y):
+            seen.append(len(X))
+            return super().fit(X, y)
+
+    search = halving(
+        QueryRanker(Counting()),
+        {"estimator__alpha": [float(k) for k in range(1, 10)]},
+        resource="estimator__max_iter",
+        max_resources=9,
+        cv=QueryKFold(3),
+        random_state=0,
+        error_score="raise",
+    )
+    search.fit(X, y, qid=qid)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert set(seen) == {40, 60}
+
+
+# ------------------------------------------------------------------------------------------------------- learning curve
+
+
+class Spy(BaseEstimator):
+    """Remembers the queries that it was fitted on, and scores their number."""
+
+    __metadata_request__fit = {"qid": True}
+    __metadata_request__score = {"qid": True}
+    seen = []
+
+    def fit(self, X, y, qid=None):
+        self.qid_ = np.asarray(qid)
+        Spy.seen.append(set(qid))
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def score(self, X, y, qid=None):
+        return float(len(set(qid)))
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_training_sets_grow_by_whole_queries(enabled):
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(np.arange(12), np.arange(1, 13)))
+    X, y = np.zeros((len(qid), 1)), np.zeros(len(qid))
+    Spy.seen.clear()
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        curve = query_learning_curve(Spy(), X, y, qid=qid, cv=QueryKFold(3), train_sizes=[1, 3, 8], random_state=0)
+    assert curve.train_sizes.tolist() == [1, 3, 8]
+    # `score` counts the queries, and would count a cut one too: the rows are whole because of what is asserted below.
+    np.testing.assert_array_equal(curve.train_scores, np.repeat([[1.0], [3.0], [8.0]], 3, axis=1))
+    np.testing.assert_array_equal(curve.test_scores, np.full((3, 3), 4.0))
+    for k, held in enumerate(held_out(QueryKFold(3), qid)):
+        small, middle, large = Spy.seen[3 * k : 3 * k + 3]
+        assert small < middle < large == set(range(12)) - held
+
+
+def test_learning_curve_scores_are_those_of_the_same_fits_by_hand():
+    X, y, qid, _ = task()
+    curve = query_learning_curve(ranker(), X, y, qid=qid, cv=3, train_sizes=[0.5, 1.0], shuffle=False)
+    assert curve.train_sizes.tolist() == [4, 8]
+    for k, (train, test) in enumerate(QueryKFold(3).split(X, qid=qid)):
+        for j, size in enumerate(curve.train_sizes):
+            rows = train[np.isin(qid[train], np.unique(qid[train])[:size])]
+            assert len(rows) == 5 * size
+            model = Ridge().fit(X[rows], y[rows])
+            for part, scores in ((rows, curve.train_scores), (test, curve.test_scores)):
+                expected = stochastic_ndcg_score(
+                    y[part], model.predict(X[part]), qid=qid[part], n_samples=100, random_state=0
+                )
+                assert scores[j, k] == pytest.approx(expected, abs=1e-9)
+    assert curve.fit_times.shape == curve.score_times.shape == (2, 3)
+
+
+def test_learning_curve_of_a_pipeline_and_of_a_search_with_several_scorers():
+    """With routing off outside: the curve routes by itself."""
+    X, y, qid, g = task()
+    search = GridSearchCV(ranker(), {"estimator__alpha": [0.1, 10]}, cv=QueryKFold(2))
+    for estimator in (make_pipeline(StandardScaler(), ranker()), search):
+        curve = query_learning_curve(
+            estimator,
+            X,
+            y,
+            qid=list(qid),
+            sensitive_features=g,
+            scoring={"ndcg": ndcg_scorer, "gap": neg_group_exposure_disparity_scorer},
+            cv=QueryShuffleSplit(2, test_size=0.25, random_state=0),
+            train_sizes=[4, 9],
+            error_score="raise",
+        )
+        assert set(curve.test_scores) == set(curve.train_scores) == {"ndcg", "gap"}
+        for scores in curve.test_scores.values():
+            assert scores.shape == (2, 2) and np.isfinite(scores).all()
+    assert not sklearn.get_config()["enable_metadata_routing"]
+
+
+def test_learning_curve_is_reproducible_and_leaves_the_global_state_alone():
+    X, y, qid, _ = task()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    curves = [query_learning_curve(ranker(), X, y, qid=qid, cv=2, random_state=s).test_scores for s in (0, 0, 1, None)]
+    np.testing.assert_array_equal(curves[0], curves[1])
+    assert (curves[0] != curves[2]).any()
+    order = np.random.default_rng(0).permutation(len(X))
+    shuffled = query_learning_curve(ranker(), X[order], y[order], qid=qid[order], cv=2, random_state=0)
+    assert shuffled.train_sizes.tolist() == [1, 1, 3, 4, 6][1:] == [1, 3, 4, 6]
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_learning_curve_takes_any_splitter_that_keeps_queries_whole():
+    X, y, qid, _ = task()
+    expected = query_learning_curve(ranker(), X, y, qid=qid, cv=GroupKFold(3), shuffle=False)
+    splits = list(GroupKFold(3).split(X, groups=qid))
+    masks = [[np.isin(np.arange(len(X)), rows) for rows in split] for split in splits]
+    for cv in (splits, masks):
+        got = query_learning_curve(ranker(), X, y, qid=qid, cv=cv, shuffle=False)
+        np.testing.assert_array_equal(expected.test_scores, got.test_scores)
+    with pytest.raises(ValueError, match="cv cuts queries"):
+        query_learning_curve(ranker(), X, y, qid=qid, cv=list(KFold(3).split(X)))
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [([0.0, 1.0], r"\(0, 1\]"), ([1.5], r"\(0, 1\]"), ([0, 3], "from 1 to the 8"), ([9], "from 1 to the 8")],
+)
+def test_learning_curve_says_which_sizes_it_takes(sizes, message):
+    X, y, qid, _ = task()
+    with pytest.raises(ValueError, match=message):
+        query_learning_curve(ranker(), X, y, qid=qid, cv=3, train_sizes=sizes)
+
+
+def test_learning_curve_with_failing_fits_and_two_workers():
+    X, y, qid, _ = task()
+    scorer = make_stochastic_ndcg_scorer(n_samples=5, random_state=0)
+    curves = [
+        query_learning_curve(ranker(), X, y, qid=qid, cv=2, scoring=scorer, random_state=0, n_jobs=n_jobs)
+        for n_jobs in (None, 2)
+    ]
+    np.testing.assert_array_equal(curves[0].test_scores, curves[1].test_scores)
+    with pytest.raises(ValueError, match="alpha"):
+        query_learning_curve(ranker(alpha=-1), X, y, qid=qid, cv=2, error_score="raise")
+
+
+def test_learning_curve_draws_itself():
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y, qid, _ = task()
+    curve = query_learning_curve(ranker(), X, y, qid=qid, cv=2, random_state=0)
+    display = LearningCurveDisplay(
+        train_sizes=curve.train_sizes,
+        train_scores=curve.train_scores,
+        test_scores=curve.test_scores,
+        score_name="NDCG",
+    ).plot()
+    assert display.lines_ is not None or display.fill_between_ is not None
+
+
+# ----------------------------------------------------------------------------------------------------------- best_under
+
+scores = st.one_of(st.integers(0, 8).map(lambda k: k / 8), st.just(np.nan))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    candidates=st.lists(st.tuples(scores, scores), min_size=1, max_size=8),
+    max_loss=st.sampled_from([0, 0.125, 0.25, 1]),
+    relative=st.booleans(),
+)
+def test_best_under_picks_what_its_definition_says(candidates, max_loss, relative):
+    results = {f"mean_test_{name}": np.array(column) for name, column in zip("ab", zip(*candidates))}
+    pick = best_under("a", max_loss=max_loss, then="b", relative=relative)
+    usable = [(a, b, k) for k, (a, b) in enumerate(candidates) if not np.isnan(a + b)]
+    if not usable:
+        with pytest.raises(ValueError, match="No candidate has finite"):
+            pick(results)
+        return
+    best = max(a for a, _, _ in usable)
+    near = [c for c in usable if c[0] >= best - max_loss * (best if relative else 1)]
+    expected = max(near, key=lambda c: (c[1], c[0], -c[2]))
+    assert pick(results) == expected[2]
+    assert np.flatnonzero(pick.admissible(results)).tolist() == [k for _, _, k in near]
+
+
+def test_best_under_counts_a_loss_equal_to_the_bound_as_within_it():
+    results = {"mean_test_ndcg": [0.8, 0.79], "mean_test_gap": [-0.5, -0.1]}
+    assert 0.8 - 0.79 > 0.01  # by rounding
+    assert best_under("ndcg", max_loss=0.01, then="gap")(results) == 1
+    assert best_under("ndcg", max_loss=0.0099, then="gap")(results) == 0
+    assert best_under("ndcg", max_loss=0.0125, then="gap", relative=True)(results) == 1
+    assert best_under("ndcg", max_loss=0.0124, then="gap", relative=True)(results) == 0
+
+
+def test_best_under_a_relative_loss_of_a_negated_score():
+    results = {"mean_test_gap": [-0.10, -0.12, -0.20], "mean_test_ndcg": [0.7, 0.8, 0.9]}
+    assert best_under("gap", max_loss=0.2, then="ndcg", relative=True)(results) == 1
+    assert best_under("gap", max_loss=1.0, then="ndcg", relative=True)(results) == 2
+
+
+def test_best_under_an_absolute_bound():
+    results = {"mean_test_gap": [-0.010, -0.004, -0.001], "mean_test_ndcg": [0.82, 0.81, 0.78]}
+    assert best_under("gap", minimum=-0.005, then="ndcg")(results) == 1
+    assert best_under("gap", minimum=-0.005, max_loss=0.001, then="ndcg")(results) == 2
+    with pytest.warns(UserWarning, match=r"No candidate has a mean test 'gap' of at least 0: the best has -0.001"):
+        assert best_under("gap", minimum=0, then="ndcg")(results) == 2
+    with pytest.warns(UserWarning, match="at least 0"):  # both bounds, one out of reach
+        assert best_under("gap", minimum=0, max_loss=0.01, then="ndcg")(results) == 2
+
+
+def test_best_under_says_what_is_missing():
+    results = {"mean_test_ndcg": [1.0], "mean_test_tau": [1.0], "mean_fit_time": [1.0]}
+    with pytest.raises(ValueError, match=r"no scorer 'gap'.*\['ndcg', 'tau'\]"):
+        best_under("ndcg", max_loss=0.1, then="gap")(results)
+    with pytest.raises(ValueError, match="neither max_loss nor minimum"):
+        best_under("ndcg", then="gap")
+    for wrong in (-0.1, np.nan):
+        with pytest.raises(ValueError, match="max_loss"):
+            best_under("ndcg", max_loss=wrong, then="gap")
+    with pytest.raises(ValueError, match="minimum"):
+        best_under("ndcg", minimum=np.nan, then="gap")
+    with pytest.raises(ValueError, match="relative"):
+        best_under("ndcg", minimum=0.5, then="gap", relative=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "best_under('ndcg', then='gap', max_loss=0.01)",
+        "best_under('gap', then='ndcg', minimum=-0.005)",
+        "best_under('ndcg', then='gap', max_loss=0.02, relative=True)",
+    ],
+)
+def test_best_under_is_shown_as_it_is_written_and_survives_pickle(text):
+    pick = eval(text)
+    assert repr(pick) == text
+    assert pickle.loads(pickle.dumps(pick)) == pick
+
+
+@pytest.mark.usefixtures("routing")
+def test_best_under_chooses_what_a_search_refits():
+    X, y, qid, g = task()
+    pick = best_under("ndcg", max_loss=0.5, then="gap")
+    search = GridSearchCV(
+        ranker(),
+        {"estimator__alpha": [0.1, 100.0, 1e4]},
+        cv=QueryKFold(3),
+        scoring={"ndcg": ndcg_scorer, "gap": neg_group_exposure_disparity_scorer},
+        refit=pick,
+        error_score="raise",
+    )
+    fitted = clone(search).fit(X, y, qid=qid, sensitive_features=g)
+    gap = fitted.cv_results_["mean_test_gap"]
+    assert gap[fitted.best_index_] == gap.max() > gap.min() and fitted.best_index_ == pick(fitted.cv_results_)
+    assert fitted.best_estimator_.estimator_.alpha == fitted.best_params_["estimator__alpha"]
+    assert pickle.loads(pickle.dumps(fitted)).refit == pick
