@@ -22,8 +22,6 @@ exclude_patterns = ["_build"]
 # Pages are Markdown that GitHub shows as well: $math$, tables, headings as anchors.
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-# Relative links to folders and files of the repository are for its reader on GitHub.
-suppress_warnings = ["myst.xref_missing", "config.cache"]
 
 autosummary_generate = True
 autodoc_typehints = "none"

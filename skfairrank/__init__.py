@@ -2,6 +2,7 @@
 
 from skfairrank.adapters import QueryRanker
 from skfairrank.fair_metric import SensitiveSubspaceMetric
+from skfairrank.path import SenSTIRPath, senstir_path
 from skfairrank.rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 
 __all__ = [
@@ -9,7 +10,9 @@ __all__ = [
     "PlackettLuceRanker",
     "QueryRanker",
     "RandomRanker",
+    "SenSTIRPath",
     "SenSTIRRanker",
     "SensitiveSubspaceMetric",
+    "senstir_path",
 ]
 __version__ = "0.1.0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -64,7 +65,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     pipeline: there use the model's own parameters (`n_estimators` in the grid instead of early stopping), or fit the
     chosen model again.
 
-    In a pipeline the adapter is the last step, ``make_pipeline(StandardScaler(), QueryRanker(LGBMRanker()))``.
+    In a pipeline the adapter is the last step, ``make_pipeline(StandardScaler(), QueryRanker(LGBMRanker()))``. CatBoost's
+    `cat_features` must be a tuple in its constructor: scikit-learn can't clone it with a list.
 
     Examples
     --------
@@ -108,7 +110,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
               order. (A single tuple ``(X, y)`` with its ids will do.) The names are the same for all libraries.
             - What has one entry per row (LightGBM's `sample_weight`, XGBoost's `base_margin`, CatBoost's
               `group_weight` ...) follows its rows when these are sorted.
-            - What has one entry per query (XGBoost's `sample_weight`) is given in sorted order of the query ids.
+            - What has one entry per query (XGBoost's `sample_weight`) is given in sorted order of the query ids. (Where
+              there are as many rows as queries, it is read row by row.)
             - The like for each evaluation set (`eval_sample_weight`, `sample_weight_eval_set` ...).
             - Anything else is passed on as it is.
 
@@ -162,7 +165,10 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         X = _as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return column_or_1d(self.estimator_.predict(X))
+        with warnings.catch_warnings():
+            # Said above where it is so. LightGBM before 4.7 also says it of arrays, having made up names in fit.
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            return column_or_1d(self.estimator_.predict(X))
 
 
 def _query_argument(estimator) -> str | None:

@@ -148,7 +148,11 @@ def _one_dimensional(qid, name: str) -> np.ndarray:
         # Sorted by value, not by the order in which the categories were declared.
         qid = np.asarray(qid)
     elif not isinstance(qid, np.ndarray):
+        given = qid
         qid = qid.to_numpy() if hasattr(qid, "to_numpy") else np.asarray(qid)
+        if qid.dtype.kind in "US" and not hasattr(given, "to_numpy"):
+            # NumPy would turn [1, "a", nan] into strings: keep what was given, so that the checks below see it.
+            qid = np.array(given, dtype=object)
     if qid.ndim != 1:
         raise ValueError(f"{name} has shape {qid.shape}: give a one-dimensional array, one query id per row.")
     if qid.dtype.kind == "c":

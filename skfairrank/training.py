@@ -148,6 +148,7 @@ def train(
     noise_rng,
     after_steps=None,
     report_every=_STEPS,
+    projector=None,
 ) -> None:
     """Run Algorithm 1, in place on `state`.
 
@@ -159,6 +160,8 @@ def train(
         Steps before the regulariser sets in; then the optimiser's state is reset.
     after_steps : callable, optional
         Called with `state` every `report_every` steps; a true answer ends training.
+    projector : ndarray, shape (n_features, n_features), optional
+        Keeps weights in the subspace onto which it projects.
 
     Raises
     ------
@@ -195,7 +198,11 @@ def train(
                 if alpha:
                     gradient -= alpha * w
                 t += 1
+                if projector is not None:
+                    gradient = projector @ gradient
                 _linear.adam_step(w, gradient, m, v, t, learning_rate)
+                if projector is not None:
+                    w[:] = projector @ w
                 state.n_iter += 1
             if not np.isfinite(w).all():
                 raise ValueError(

@@ -1,5 +1,6 @@
 """What holds for every metric, whatever the data: one test per property."""
 
+import time
 import warnings
 from dataclasses import replace
 
@@ -182,3 +183,14 @@ def test_number_of_samples_is_checked(name):
             METRICS[name](data, n_samples=wrong)
     with pytest.raises(ValueError, match=r"(?i)exact.*16 items.*20"):
         METRICS[name](data, n_samples="exact")
+
+
+def test_100_000_rows_in_5000_queries_take_less_than_a_fifth_of_a_second():
+    data = random_data(np.random.default_rng(0), [20] * 5000)
+    METRICS["ndcg"](data)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        METRICS["ndcg"](data)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.2

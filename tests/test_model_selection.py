@@ -31,9 +31,9 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 
-from skfairrank import model_selection
-from skfairrank.adapters import QueryRanker
+from skfairrank import PlackettLuceRanker, QueryRanker, model_selection
 from skfairrank.metrics import (
     make_ndcg_scorer,
     make_stochastic_ndcg_scorer,
@@ -53,6 +53,9 @@ from skfairrank.model_selection import (
     query_learning_curve,
     train_test_query_split,
 )
+
+# Before 1.8 scikit-learn routes nothing to the `score` of a pipeline or search; scorers do get their metadata.
+WITHHOLDS_QID = parse_version(sklearn.__version__) < parse_version("1.8")
 
 
 @pytest.fixture
@@ -362,6 +365,10 @@ def test_the_rankers_own_score_serves_a_search_over_a_pipeline():
     X, y, qid, _ = task()
     pipe = make_pipeline(StandardScaler(), ranker())
     search = GridSearchCV(pipe, {"queryranker__estimator__alpha": [0.1, 100.0]}, cv=QueryKFold(3), error_score="raise")
+    if WITHHOLDS_QID:
+        with pytest.raises(ValueError, match=r"before 1.8 withholds qid.*scoring="):
+            search.fit(X, y, qid=qid)
+        search.set_params(scoring=stochastic_ndcg_scorer)
     assert np.isfinite(search.fit(X, y, qid=qid).cv_results_["mean_test_score"]).all()
     assert 0 < search.score(X, y, qid=qid) <= 1
 
@@ -373,7 +380,8 @@ def test_randomized_and_nested_search():
         ranker(), {"estimator__alpha": [0.1, 1, 10]}, n_iter=2, cv=QueryShuffleSplit(2, random_state=0), random_state=0
     )
     for search in (inner, GridSearchCV(ranker(), {"estimator__alpha": [1, 9]}, cv=QueryKFold(2))):
-        out = cross_validate(search, X, y, cv=QueryKFold(3), params={"qid": qid}, error_score="raise")
+        scoring = stochastic_ndcg_scorer if WITHHOLDS_QID else None
+        out = cross_validate(search, X, y, cv=QueryKFold(3), scoring=scoring, params={"qid": qid}, error_score="raise")
         assert np.isfinite(out["test_score"]).all()
 
 
@@ -504,6 +512,22 @@ def test_halving_on_steps_keeps_queries_whole(halving):
     search.fit(X, y, qid=qid)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert set(seen) == {40, 60}
+
+
+@pytest.mark.usefixtures("routing")
+def test_halving_on_the_steps_of_a_ranker_of_this_package():
+    X, y, qid, _ = task()
+    search = HalvingGridSearchCV(
+        PlackettLuceRanker(random_state=0),
+        {"learning_rate": [0.001, 0.01, 0.1]},
+        resource="max_iter",
+        max_resources=30,
+        min_resources=10,
+        cv=QueryKFold(3),
+        error_score="raise",
+    ).fit(X, y, qid=qid)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.n_resources_ == [10, 30] and search.best_estimator_.n_iter_ == 30
 
 
 # ------------------------------------------------------------------------------------------------------- learning curve

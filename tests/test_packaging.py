@@ -1,6 +1,7 @@
 """What the package says about itself holds: bounds, version, imports."""
 
 import ast
+import importlib
 import re
 import sys
 import tomllib
@@ -131,3 +132,14 @@ def test_imports_are_declared_and_late_where_they_are_slow(path):
         assert name in required or (inside and name in optional), f"{module} is not declared in pyproject.toml"
         assert inside or module not in IMPORTED_LATE, f"import {module} inside the function that needs it"
         assert module != "numba" or path.parent.name == "_kernels", "numba is imported in skfairrank/_kernels only"
+
+
+@pytest.mark.parametrize(
+    "module", ["", ".plackett_luce", ".metrics", ".model_selection", ".inspection", ".datasets", ".queries"]
+)
+def test_api_page_lists_every_public_name(module):
+    name = "skfairrank" + module
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"currentmodule:: {re.escape(name)}\n.*?```", text, re.DOTALL)
+    listed = re.findall(r"^   (\w+)$", block, re.MULTILINE)
+    assert sorted(listed) == sorted(importlib.import_module(name).__all__)

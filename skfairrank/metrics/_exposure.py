@@ -9,6 +9,7 @@ import numpy as np
 
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
 from skfairrank._validation import check_relevance, check_scores
+from skfairrank.exposure import disparity_coefficients
 from skfairrank.metrics._averages import mean_where_defined, mean_with_replacement
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._policies import expected_exposures
@@ -83,14 +84,11 @@ def group_exposure_disparity(
     y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
     _, group = check_groups(sensitive_features, len(s), at_most=2)
     exposure = expected_exposures(s, queries, policy="plackett-luce", n_samples=n_samples, random_state=random_state)
-    exposure, merit = _means_of_two_groups(exposure, group, queries), _means_of_two_groups(y, group, queries)
-    has_merit = merit > 0
-    per_merit = np.divide(exposure, merit, out=np.zeros_like(exposure), where=has_merit)
-    second_first = merit[:, 1] >= merit[:, 0]
-    gap = np.where(second_first, per_merit[:, 1] - per_merit[:, 0], per_merit[:, 0] - per_merit[:, 1])
+    coefficients, defined = disparity_coefficients(queries.group(y), queries.group(group), queries.offsets)
+    gap = np.add.reduceat(coefficients * queries.group(exposure), queries.offsets[:-1])
     return mean_with_replacement(
         np.maximum(gap, 0.0),
-        has_merit[:, 0] & has_merit[:, 1],
+        defined,
         replace_undefined_by,
         metric="group_exposure_disparity",
         reason="they lack a group, or a group without any relevant row",
@@ -212,12 +210,3 @@ def individual_exposure_disparity(y, s, *, qid, n_samples=100, random_state=None
         metric="individual_exposure_disparity",
         reason="they have no relevant row",
     )
-
-
-def _means_of_two_groups(values, group, queries) -> np.ndarray:
-    """Mean of each query's rows of group 0 and of group 1, shape (n_queries, 2); zero for an absent group."""
-    cell = 2 * queries.group(queries.codes) + queries.group(group)
-    n_cells = 2 * queries.n_queries
-    total = np.bincount(cell, weights=queries.group(values), minlength=n_cells)
-    size = np.bincount(cell, minlength=n_cells)
-    return (total / np.maximum(size, 1)).reshape(-1, 2)

@@ -16,6 +16,7 @@ from skfairrank._validation import check_relevance
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._progress import CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank.solvers import solve
 from skfairrank.training import Data, PolicyGradient, TrainingState, train
 from skfairrank.utilities import discounts, normalized_gains
 
@@ -197,23 +198,18 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
-        X, y, queries = self._check_training_data(X, y, qid)
+        data, y = self._training_data(X, y, qid)
+        X, queries = data.X, data.queries
         context = None
         if hasattr(self, "_init_callback_context"):
             interval = Progress.interval(self.max_iter)
             context = self._init_callback_context(max_subtasks=-(-self.max_iter // interval))
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        discount = discounts(int(queries.sizes.max()))
-        gain = queries.ungroup(normalized_gains(queries.group(y), queries.offsets, discount))
-        data = Data(X, queries, gain, discount)
         streams = as_generator(self.random_state).spawn(5)
         state = self._initial_state(X.shape[1], streams[0])
         self.n_queries_ = queries.n_queries
         self._prepare(data, y, sensitive_features)
-        if self.solver == "lbfgs":
-            self._solve(data, state, context)
-        else:
-            self._train(data, state, streams[1:], context)
+        self._optimise(data, state, streams[1:], context)
         for name, value in self._fitted_attributes(state).items():
             setattr(self, name, value)
         if state.interrupted:
@@ -225,6 +221,12 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
+
+    def _training_data(self, X, y, qid):
+        """What `fit` makes of its arguments: the core's data, and y as checked."""
+        X, y, queries = self._check_training_data(X, y, qid)
+        discount = discounts(int(queries.sizes.max()))
+        return Data(X, queries, queries.ungroup(normalized_gains(queries.group(y), queries.offsets, discount)), discount), y
 
     # What subclasses replace; a ranker without a regulariser has none of it.
 
@@ -246,10 +248,6 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         """The adversary of Algorithm 1, or None."""
         return None
 
-    def _penalty(self, data):
-        """The regulariser in closed form, for the deterministic solver, or None."""
-        return None
-
     def _fitted_attributes(self, state) -> dict:
         return {"coef_": state.w, "n_iter_": state.n_iter, "history_": state.history}
 
@@ -267,7 +265,13 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             w = np.zeros(n_features)
         return TrainingState(w, float(lambda_))
 
-    def _train(self, data, state, streams, context):
+    def _optimise(self, data, state, streams, context):
+        if self.solver == "lbfgs":
+            self._solve(data, state, streams[2], context, self._strength())
+        else:
+            self._train(data, state, streams, context, self._strength())
+
+    def _train(self, data, state, streams, context, rho, projector=None):
         order_rng, noise_rng, start_rng, split_rng = streams
         if self.gradient == "exact":
             check_exact_limit(data.queries)
@@ -278,7 +282,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             stopping = EarlyStopping(
                 data,
                 held_out,
-                rho=self._strength(),
+                rho=rho,
                 tol=self.tol,
                 n_iter_no_change=self.n_iter_no_change,
                 steps_per_pass=-(-data.queries.n_queries // batch_size),
@@ -290,7 +294,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             state,
             self._policy_gradient(data),
             self._adversary(data, start_rng),
-            rho=self._strength(),
+            rho=rho,
             max_iter=int(self.max_iter),
             n_plain=self._n_plain(),
             batch_size=int(self.batch_size),
@@ -300,6 +304,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             noise_rng=noise_rng,
             after_steps=progress,
             report_every=progress.every,
+            projector=projector,
         )
         if stopping is not None:
             self.validation_scores_ = np.array(stopping.scores)
@@ -319,19 +324,19 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
         return Data(data.X, data.queries.subset(kept), data.gain, data.discount), data.queries.subset(held_out)
 
-    def _solve(self, data, state, context):
-        from skfairrank.solvers import solve
-
+    def _solve(self, data, state, start_rng, context, rho, zeros=None):
         check_exact_limit(data.queries)
-        solve(
+        self._multipliers = solve(
             data,
             state,
-            self._penalty(data),
-            rho=self._strength(),
+            self._adversary(data, start_rng),
+            rho=rho,
             alpha=float(self.alpha),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             after_iteration=Progress(self, int(self.max_iter), context, self._fitted_attributes, None),
+            zeros=zeros,
+            multipliers=getattr(self, "_multipliers", None) if self.warm_start else None,
         )
 
 

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn import get_config
 
 from skfairrank.plackett_luce import sample_rankings
 from skfairrank.queries import REMEDY, Queries
@@ -133,6 +134,12 @@ class RankingMixin:
         scores = self.predict(X)
         if qid is None:
             if self.n_queries_ > 1:
-                raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
+                remedy = REMEDY
+                if get_config()["enable_metadata_routing"]:
+                    remedy += (
+                        " In a search over a pipeline scikit-learn before 1.8 withholds qid from score: there pass "
+                        "scoring=skfairrank.metrics.stochastic_ndcg_scorer."
+                    )
+                raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {remedy}")
             qid = np.zeros(len(scores), dtype=np.int64)
         return stochastic_ndcg_score(y, scores, qid=qid, n_samples=_SCORE_N_SAMPLES, random_state=_SCORE_SEED)

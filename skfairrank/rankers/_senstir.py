@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from skfairrank.adversary import ADVERSARIES
 from skfairrank.fair_metric import SensitiveSubspaceMetric
 from skfairrank.rankers._base import PlackettLuceRanker
+from skfairrank.solvers import zeros_of
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
@@ -85,6 +86,10 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         For "exact_box": bound on each coordinate of the free move, in feature units.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
+    relax : float, default=0.0
+        For "exact_box", after the relaxed lasso: weights and sensitive directions that the box set to zero stay there, and the other
+        weights are fitted again with ``rho * (1 - relax)``. In [0, 1]. With `solver="adam"` weights count as zero within twice the
+        learning rate, and the second fit takes as many steps again.
 
     Attributes
     ----------
@@ -135,6 +140,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "subspace_radius": [Interval(Real, 0, None, closed="left")],
         "feature_radius": [Interval(Real, 0, None, closed="left")],
         "fair_start": [Interval(Real, 0, 1, closed="both")],
+        "relax": [Interval(Real, 0, 1, closed="both")],
     }
 
     def __init__(
@@ -154,6 +160,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         subspace_radius=0.2,
         feature_radius=0.02,
         fair_start=0.1,
+        relax=0.0,
         solver="adam",
         gradient="reinforce",
         learning_rate=0.01,
@@ -199,6 +206,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         self.subspace_radius = subspace_radius
         self.feature_radius = feature_radius
         self.fair_start = fair_start
+        self.relax = relax
 
     def _prepare(self, data, y, sensitive_features):
         X = data.X
@@ -218,11 +226,38 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     def _adversary(self, data, rng):
         if self.rho == 0:
             return None
+        return ADVERSARIES[self.adversary](data, self.metric_, rng=rng, **self._attack_settings())
+
+    def _attack_settings(self):
         names = (
             "rho", "epsilon", "subspace_step_size", "subspace_n_steps", "subspace_init", "subspace_n_starts", "full_step_size",
             "full_n_steps", "subspace_radius", "feature_radius",
         )  # fmt: skip
-        return ADVERSARIES[self.adversary](data, self.metric_, rng=rng, **{name: getattr(self, name) for name in names})
+        return {name: getattr(self, name) for name in names}
+
+    def _optimise(self, data, state, streams, context):
+        if self.relax > 0 and self.adversary != "exact_box":
+            raise ValueError(f'relax={self.relax} needs adversary="exact_box": other adversaries set no weights to zero.')
+        if self.rho > 0 and self.solver == "lbfgs" and self.adversary == "ascent":
+            raise ValueError(
+                'solver="lbfgs" needs a regulariser in closed form: set adversary="exact" or "exact_box", or use solver="adam".'
+            )
+        super()._optimise(data, state, streams, context)
+        if self.relax == 0 or self.rho == 0 or state.interrupted:
+            return
+        raw, rho, first = self.metric_.directions_, self.rho * (1.0 - self.relax), state.history
+        steps = state.n_iter
+        if self.solver == "lbfgs":
+            self._solve(data, state, streams[2], None, rho, zeros_of(state.w, raw))
+        else:
+            largest = max(float(np.abs(state.w).max()), np.finfo(float).tiny)
+            zeros = zeros_of(state.w, raw, tolerance=2.0 * self.learning_rate / largest)
+            projector = zeros.projector(raw)
+            state.w = projector @ state.w
+            state.n_iter = 0
+            self._train(data, state, streams, None, rho, projector)
+            state.n_iter += steps
+        state.history = {name: np.r_[first[name], state.history[name]] for name in first}
 
     def _fitted_attributes(self, state):
         return {**super()._fitted_attributes(state), "lambda_": float(state.lambda_)}

@@ -1,0 +1,181 @@
+"""The invariance regulariser of a ranker, in closed form or by ascent within the same bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from skfairrank._kernels import attack as _attack
+from skfairrank._random import as_generator
+from skfairrank.queries import Queries
+
+__all__ = ["invariance_regularizer"]
+
+
+def invariance_regularizer(
+    estimator_or_weights,
+    X,
+    *,
+    qid,
+    metric=None,
+    epsilon=0.01,
+    subspace_radius=0.2,
+    feature_radius=None,
+    adversary="exact",
+    n_steps=500,
+    n_starts=8,
+    random_state=None,
+):
+    r"""How unfair linear scores are: the largest mean :math:`\frac12 \|h(q) - h(q')\|^2` over hypothetical queries q'.
+
+    Items of q are moved one by one, x' = x + s + e, and stay paired with themselves.
+
+    ``"exact"``: s in the sensitive subspace with :math:`\|s\| \le r`, e orthogonal to it, and over all queries the mean transport
+    cost :math:`\frac1n \sum_i \|e_i\|^2` at most epsilon. With :math:`a = r \|Aw\|`, :math:`b = \|Pw\|`,
+    :math:`R = \mathrm{mean}_q \frac{n_q}{2} (a + b u_q)^2`, :math:`\mathrm{mean}_q u_q^2 = \varepsilon`: the budget goes to the queries
+    where it buys most. For queries of one size n, :math:`R = \frac n2 (a + \sqrt\varepsilon\, b)^2`.
+
+    ``"exact_box"``: each coefficient along the raw directions within r, each coordinate of e within delta:
+    :math:`R = \mathrm{mean}_q \frac{n_q}{2} (r \sum_k |V_k w| + \delta \|w\|_1)^2`.
+
+    ``"ascent"``: projected gradient ascent inside the bounds of "exact_box" where `feature_radius` is given, else of "exact". It
+    cannot exceed the exact value.
+
+    Parameters
+    ----------
+    estimator_or_weights : fitted linear ranker, or array-like of shape (n_features,)
+    X : array-like, shape (n_rows, n_features)
+        Only the sizes of its queries and its number of features count, since scores are linear.
+    qid : array-like, shape (n_rows,)
+        Query of each row, in any order.
+    metric : fitted SensitiveSubspaceMetric, optional
+        Default: the ranker's own `metric_`.
+    epsilon : float, default=0.01
+        Bound on the mean d_Q, in squared feature units.
+    subspace_radius : float, default=0.2
+        Bound r on the sensitive move; in feature units for "exact", in units of the raw directions for "exact_box".
+    feature_radius : float, optional
+        Bound delta, in feature units. "exact_box" needs it.
+    adversary : {"exact", "exact_box", "ascent"}, default="exact"
+    n_steps, n_starts : int, default=500, 8
+        Steps and random starts of the ascent.
+    random_state : None, int, RandomState or Generator
+        For the starts of the ascent.
+
+    Returns
+    -------
+    regularizer : float
+        In squared units of scores, summed over the items of a query, averaged over queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairrank import SensitiveSubspaceMetric
+    >>> from skfairrank.inspection import invariance_regularizer
+    >>> X, qid = np.zeros((4, 2)), [0, 0, 0, 0]
+    >>> metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(X)
+    >>> settings = dict(qid=qid, metric=metric, epsilon=0.25, subspace_radius=1)
+    >>> round(float(invariance_regularizer([3, 2], X, **settings)), 6)  # 4 / 2 * (1 * 2 + .5 * 3) ** 2
+    24.5
+    """
+    weights, metric = _weights_and_metric(estimator_or_weights, metric)
+    X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+    queries = Queries.from_qid(qid, len(X))
+    if not len(weights) == X.shape[1] == metric.directions_.shape[1]:
+        raise ValueError(
+            f"There are {len(weights)} weights, X has {X.shape[1]} features and the metric {metric.directions_.shape[1]}: they must "
+            "be the same features."
+        )
+    for name, value in (("epsilon", epsilon), ("subspace_radius", subspace_radius), ("feature_radius", feature_radius)):
+        if value is not None and not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name}={value!r}: give a finite number >= 0.")
+    raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
+    basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
+    sizes, count = np.unique(queries.sizes, return_counts=True)
+    sizes, shares = sizes.astype(np.float64), count / count.sum()
+    gradient = np.empty_like(weights)
+    if adversary == "exact":
+        return _attack.exact_budget(weights, basis, sizes, shares, float(epsilon), float(subspace_radius), gradient)[0]
+    if adversary == "exact_box":
+        if feature_radius is None:
+            raise ValueError('adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.')
+        return _attack.exact_box(weights, raw, float(sizes @ shares), float(subspace_radius), float(feature_radius), gradient)
+    if adversary != "ascent":
+        raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box" or "ascent".')
+    rng = as_generator(random_state)
+    if feature_radius is not None:
+        gap = _ascend_in_box(weights, raw, subspace_radius, feature_radius, n_steps, n_starts, rng)
+        return float(sizes @ shares) / 2.0 * gap**2
+    return _ascend_in_budget(weights, basis, sizes, shares, epsilon, subspace_radius, n_steps, n_starts, rng)
+
+
+def _weights_and_metric(estimator_or_weights, metric):
+    if isinstance(estimator_or_weights, BaseEstimator):
+        estimator = estimator_or_weights
+        if isinstance(estimator, Pipeline):
+            raise ValueError(
+                "The regulariser is measured in the features that the ranker sees: pass the pipeline's last step, and X as "
+                "transformed by the others (pipeline[:-1].transform(X))."
+            )
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "coef_"):
+            raise ValueError(f"{type(estimator).__name__} has no coef_: the regulariser in closed form needs linear scores.")
+        weights = np.ravel(estimator.coef_)
+        metric = getattr(estimator, "metric_", None) if metric is None else metric
+    else:
+        weights = check_array(estimator_or_weights, ensure_2d=False, dtype=np.float64, input_name="weights").ravel()
+    if metric is None:
+        raise ValueError("metric is missing: pass a fitted SensitiveSubspaceMetric.")
+    if isinstance(metric, FrozenEstimator):
+        metric = metric.estimator
+    check_is_fitted(metric, "sensitive_basis_")
+    return np.ascontiguousarray(weights, dtype=np.float64), metric
+
+
+def _ascend_in_box(w, raw, radius, delta, n_steps, n_starts, rng):
+    """Largest |score change| of one item that projected ascent finds in the box; steps reach across it in a tenth of them."""
+    along, best = raw @ w, 0.0
+    for _ in range(n_starts):
+        c, e = rng.uniform(-radius, radius, len(raw)), rng.uniform(-delta, delta, len(w))
+        for _ in range(n_steps):
+            gap = along @ c + w @ e
+            c = np.clip(c + _step(gap * along, radius, n_steps), -radius, radius)
+            e = np.clip(e + _step(gap * w, delta, n_steps), -delta, delta)
+        best = max(best, abs(along @ c + w @ e))
+    return best
+
+
+def _ascend_in_budget(w, basis, sizes, shares, epsilon, radius, n_steps, n_starts, rng):
+    """As `_ascend_in_box`, for one move per query size within the ball and the shared budget. Items of a query move alike:
+    the change of a score is linear in the move, so what is best for one item of a query is best for all."""
+    rank, d, best = len(basis), len(w), 0.0
+    along, fair = basis @ w, w - basis.T @ (basis @ w)
+
+    def project(c, e):
+        long = np.linalg.norm(c, axis=1, keepdims=True)
+        c = c * np.minimum(1.0, radius / np.maximum(long, 1e-300))
+        e = e - (e @ basis.T) @ basis
+        spent = shares @ (e**2).sum(axis=1)
+        return c, e * min(1.0, np.sqrt(epsilon / max(spent, 1e-300)))
+
+    for _ in range(n_starts):
+        c, e = project(rng.standard_normal((len(sizes), rank)), rng.standard_normal((len(sizes), d)))
+        for _ in range(n_steps):
+            gap = c @ along + e @ fair
+            weight = (sizes * gap)[:, None]
+            c, e = project(
+                c + _step(weight * along, radius, n_steps), e + _step(weight * fair, np.sqrt(epsilon), n_steps)
+            )
+        gap = c @ along + e @ fair
+        best = max(best, float(shares @ (sizes / 2.0 * gap**2)))
+    return best
+
+
+def _step(direction, reach, n_steps):
+    """A step along `direction` of length ten times `reach` over all steps."""
+    long = np.linalg.norm(direction)
+    return direction * (10.0 * reach * np.sqrt(direction.size) / (n_steps * long)) if long > 0 else direction

@@ -1,0 +1,179 @@
+"""The whole trade-off between utility and individual fairness: SenSTIR along a path of rho."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from skfairrank._kernels.linear import pull_back
+from skfairrank.adversary import ADVERSARIES
+from skfairrank.rankers import SenSTIRRanker
+from skfairrank.rankers._progress import mean_utility
+from skfairrank.training import Batch, PolicyGradient
+
+__all__ = ["SenSTIRPath", "senstir_path"]
+
+# The grid begins where the penalty of the unregularised weights is this share of what they gain in utility over a random order,
+LEAST_PENALTY = 1e-2
+# and ends where only this share of that gain can be left.
+LEAST_GAIN = 0.02
+
+
+@dataclass
+class SenSTIRPath:
+    """Solutions along rho.
+
+    Attributes
+    ----------
+    rhos : ndarray of float, shape (n_rhos,)
+        Ascending.
+    coefs : ndarray of float, shape (n_rhos, n_features)
+    utilities : ndarray of float, shape (n_rhos,)
+        Mean expected NDCG of the training queries where it is defined; exact for queries of up to 10 items, else from 100 rankings.
+    regularizers : ndarray of float, shape (n_rhos,)
+        R without rho: in closed form, or for adversary="ascent" its mean over the last tenth of the steps.
+    n_iters : ndarray of int, shape (n_rhos,)
+    rankers : list of SenSTIRRanker
+        The fitted ranker at each rho.
+    """
+
+    rhos: np.ndarray
+    coefs: np.ndarray
+    utilities: np.ndarray
+    regularizers: np.ndarray
+    n_iters: np.ndarray
+    rankers: list
+
+    def predict(self, X):
+        """Scores of rows at each rho, shape (n_rhos, n_rows)."""
+        return np.stack([ranker.predict(X) for ranker in self.rankers])
+
+
+def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, estimator=None, **params):
+    """Fit `SenSTIRRanker` along rho, each fit starting from the last one's weights.
+
+    Parameters
+    ----------
+    X : array-like of float, shape (n_rows, n_features)
+    y : array-like of float, shape (n_rows,)
+        Relevance of each row, >= 0.
+    qid : array-like, shape (n_rows,)
+        Query of each row, in any order.
+    sensitive_features : array-like, optional
+        As for `SenSTIRRanker.fit`. The fair metric is learned once.
+    rhos : array-like of float, shape (n_rhos,), optional
+        Values of rho; sorted. Default: `n_rhos` values in geometric progression, from where the penalty hardly changes anything to
+        where hardly anything but fair weights is left. (rho has no scale of its own: R is a sum over the items of a query, in
+        squared units of scores. The paper uses .0003 to 100.)
+    n_rhos : int, default=40
+    estimator : SenSTIRRanker, optional
+        Settings of the fits. Default: ``SenSTIRRanker(adversary="exact_box", solver="lbfgs")``.
+    **params
+        Other settings of the estimator, such as ``metric=`` or ``subspace_radius=``. With ``solver="adam"`` the first fit takes
+        `max_iter` steps and all further ones together as many again.
+
+    Returns
+    -------
+    path : SenSTIRPath
+
+    Raises
+    ------
+    ValueError
+        If rhos are negative, or the grid is to be found for adversary="ascent" (give `rhos`).
+
+    Examples
+    --------
+    >>> from skfairrank import senstir_path
+    >>> from skfairrank.datasets import make_biased_ranking
+    >>> task = make_biased_ranking(n_queries=50, random_state=0)
+    >>> path = senstir_path(task.data, task.target, qid=task.qid, metric=[[0, 1]], n_rhos=5)
+    >>> bool(path.regularizers[0] > 100 * path.regularizers[-1] and path.utilities[0] > path.utilities[-1])
+    True
+    """
+    ranker = SenSTIRRanker(adversary="exact_box", solver="lbfgs", max_iter=1000) if estimator is None else clone(estimator)
+    if not isinstance(ranker, SenSTIRRanker):
+        raise TypeError(f"estimator is a {type(ranker).__name__}: give a SenSTIRRanker.")
+    ranker.set_params(**params)
+    if rhos is None:
+        if not isinstance(n_rhos, Integral) or n_rhos < 2:
+            raise ValueError(f"n_rhos={n_rhos!r}: give an integer >= 2.")
+        if ranker.adversary == "ascent":
+            raise ValueError('The grid of rho is found for the exact adversaries only: give rhos=, or adversary="exact_box".')
+    else:
+        rhos = np.sort(np.atleast_1d(np.asarray(rhos, dtype=np.float64)))
+        if rhos.ndim != 1 or not len(rhos) or not np.isfinite(rhos).all() or rhos[0] < 0:
+            raise ValueError(f"rhos must be finite numbers >= 0, got {rhos.tolist()}.")
+    ranker.set_params(rho=float(rhos[0]) if rhos is not None else 0.0, warm_start=True)
+    ranker.fit(X, y, qid=qid, sensitive_features=sensitive_features)
+    ranker.set_params(metric=FrozenEstimator(ranker.metric_))
+    data = ranker._training_data(X, y, qid)[0]
+    fits = [] if rhos is None else [_fitted_copy(ranker)]
+    if rhos is None:
+        rhos = _grid(ranker, data, int(n_rhos))
+    if ranker.solver == "adam":
+        ranker.set_params(max_iter=max(1, ranker.max_iter // len(rhos)), fair_start=0.0)
+    for rho in rhos[len(fits) :]:
+        ranker.set_params(rho=float(rho)).fit(X, y, qid=qid)
+        fits.append(_fitted_copy(ranker))
+    return SenSTIRPath(
+        rhos=rhos,
+        coefs=np.stack([fit.coef_ for fit in fits]),
+        utilities=np.array([mean_utility(data, data.queries, fit.coef_) for fit in fits]),
+        regularizers=np.array([_regularizer(fit, data) for fit in fits]),
+        n_iters=np.array([fit.n_iter_ for fit in fits]),
+        rankers=fits,
+    )
+
+
+def _fitted_copy(ranker):
+    """The ranker as it is now; its next fit replaces attributes and leaves these alone."""
+    return copy(ranker)
+
+
+def _regularizer(ranker, data) -> float:
+    if ranker.adversary == "ascent":
+        values = ranker.history_["regularizer"]
+        return float(values[-max(1, len(values) // 10) :].mean())
+    return _exact_regularizer(ranker, data, ranker.coef_)
+
+
+def _exact_regularizer(ranker, data, w) -> float:
+    adversary = ADVERSARIES[ranker.adversary](data, ranker.metric_, rng=None, **ranker._attack_settings())
+    return adversary.attack(None, w, 0.0).regularizer
+
+
+def _grid(ranker, data, n_rhos: int) -> np.ndarray:
+    """Values of rho between the two ends that the constants above define.
+
+    Near w = 0 utility is linear, with slope g, and R is mean_size/2 times the square of a norm; the best that linear utility can
+    gain is then G^2 / (2 rho mean_size), with G the dual norm of g. That bounds what is left at the upper end.
+    """
+    nothing = np.zeros_like(ranker.coef_)
+    at_zero = np.empty(len(data.queries.order))
+    gradient = PolicyGradient(data, "plrank", 100)
+    noise = np.random.default_rng(0).standard_exponential(100 * len(at_zero))
+    batch = Batch(np.arange(data.queries.n_queries), data.queries.order, data.queries.offsets, noise)
+    slope_of_scores, _, _ = gradient(batch, np.zeros(len(at_zero)))
+    slope = np.empty_like(nothing)
+    pull_back(data.X, batch.rows, slope_of_scores, 1.0 / data.queries.n_queries, slope)
+    mean_size = float(data.queries.sizes.mean())
+    if ranker.adversary == "exact_box":
+        radius, steepest = ranker.feature_radius, float(np.abs(slope).max())
+    else:
+        basis = ranker.metric_.sensitive_basis_
+        radius, steepest = float(np.sqrt(ranker.epsilon)), float(np.linalg.norm(slope - basis.T @ (basis @ slope)))
+    gain = mean_utility(data, data.queries, ranker.coef_) - mean_utility(data, data.queries, nothing)
+    penalty = _exact_regularizer(ranker, data, ranker.coef_)
+    if not (gain > 0 and penalty > 0 and radius > 0 and steepest > 0):
+        raise ValueError(
+            "No grid of rho can be found: without the regulariser the ranker gains nothing over a random order, or the regulariser is "
+            "zero (both radii, or epsilon, are 0). Give rhos=."
+        )
+    high = (steepest / radius) ** 2 / (2.0 * mean_size * LEAST_GAIN * gain)
+    low = min(LEAST_PENALTY * gain / penalty, 1e-2 * high)
+    return np.geomspace(max(low, 1e-8 * high), high, n_rhos)

@@ -1,0 +1,336 @@
+"""The deterministic solver: exact expectations and an exact adversary make the objective a function of the weights alone.
+
+Minimises -mean U(w) + rho R(w) + alpha/2 ||w||^2 by L-BFGS-B. R has kinks, and its fair solutions sit in them, so they are split
+rather than smoothed: w = p - m with p, m >= 0 turns ||w||_1 into a linear function, and for a sensitive direction V_k that is no
+axis, V_k.w = y+ - y- with y >= 0, an equation that an augmented Lagrangian enforces. Zeros are then bounds that hold exactly.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from skfairrank._kernels import attack as _attack
+from skfairrank._kernels import exact as _exact
+from skfairrank._kernels import linear as _linear
+from skfairrank._kernels.threads import over_queries
+from skfairrank.adversary import ExactBox, ExactBudget
+
+__all__ = ["Zeros", "mean_expected_utility", "solve", "zeros_of"]
+
+
+@dataclass
+class Zeros:
+    """Kinks of the box at which a solution sits.
+
+    Parameters
+    ----------
+    features : ndarray of bool, shape (n_features,)
+        Where ``w_j = 0``.
+    directions : ndarray of bool, shape (n_directions,)
+        Where ``V_k . w = 0``.
+    """
+
+    features: np.ndarray
+    directions: np.ndarray
+
+    def projector(self, raw: np.ndarray) -> np.ndarray:
+        """Projector onto the weights that share these zeros, shape (n_features, n_features)."""
+        normals = np.vstack([np.eye(len(self.features))[self.features], raw[self.directions]])
+        if not len(normals):
+            return np.eye(len(self.features))
+        _, singular, rows = np.linalg.svd(normals / np.linalg.norm(normals, axis=1, keepdims=True), full_matrices=False)
+        rows = rows[singular > 1e-10 * singular[0]]
+        return np.eye(len(self.features)) - rows.T @ rows
+
+
+class _Stopped(Exception):
+    """A callback asked to stop."""
+
+
+class _Utility:
+    """Mean expected utility of all training queries and its gradient, at the weights asked last."""
+
+    def __init__(self, data):
+        self.data, self.order = data, data.queries.order
+        n = len(self.order)
+        self.h, self.slope, self.utility = np.empty(n), np.empty(n), np.empty(data.queries.n_queries)
+        self.gain = data.queries.group(data.gain) if len(data.gain) == n else data.gain[self.order]
+        sizes = data.queries.sizes
+        self.work = float(np.sum(sizes * 2.0**sizes))
+        self.w, self.value, self.gradient = None, 0.0, np.empty(data.X.shape[1])
+
+    def __call__(self, w):
+        if self.w is None or not np.array_equal(w, self.w):
+            offsets = self.data.queries.offsets
+            _linear.linear_scores(self.data.X, self.order, w, self.h)
+            over_queries(
+                _exact.exact_gradient, offsets, self.work, self.h, offsets, self.gain, self.data.discount, self.slope, self.utility
+            )
+            _linear.pull_back(self.data.X, self.order, self.slope, 1.0 / len(self.utility), self.gradient)
+            self.w, self.value = w.copy(), float(self.utility.mean())
+        return self.value, self.gradient
+
+
+def mean_expected_utility(data, w) -> float:
+    """Mean over all of the data's queries of the exact expected utility."""
+    return _Utility(data)(w)[0]
+
+
+@dataclass
+class _Run:
+    """One call of `solve`: counts iterations over several minimisations, and keeps the history."""
+
+    utility: _Utility
+    state: object
+    adversary: object
+    tol: float
+    max_iter: int
+    after_iteration: object
+    history: dict = field(default_factory=lambda: {k: [] for k in ("utility", "regularizer", "query_distance", "lambda")})
+    converged: bool = True
+
+    def __post_init__(self):
+        self.last = self.state.n_iter + self.max_iter
+
+    @property
+    def left(self) -> int:
+        return self.last - self.state.n_iter
+
+    def record(self, w):
+        self.state.w = w
+        self.state.n_iter += 1
+        value, _ = self.utility(w)
+        regularizer = distance = 0.0
+        if self.adversary is not None:
+            attack = self.adversary.attack(None, w, self.state.lambda_)
+            regularizer, distance, self.state.lambda_ = attack.regularizer, attack.query_distance, attack.multiplier
+        for name, number in zip(self.history, (value, regularizer, distance, self.state.lambda_), strict=True):
+            self.history[name].append(number)
+        self.state.history = {name: np.array(values) for name, values in self.history.items()}
+        if self.after_iteration is not None and self.after_iteration(self.state):
+            raise _Stopped
+
+    def minimize(self, function, z, bounds, weights_of, tol=None):
+        """L-BFGS-B from z; returns where it ended."""
+        if self.left <= 0:
+            self.converged = False
+            return z
+        tol = self.tol if tol is None else tol
+        result = minimize(
+            function,
+            z,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=lambda at: self.record(weights_of(at)),
+            options={"maxiter": self.left, "maxfun": 20 * self.left + 100, "gtol": tol, "ftol": 1e-14, "maxcor": 20},
+        )
+        # A line search that fails at the level of rounding has nothing left to find.
+        self.converged = result.status in (0, 2) or np.abs(result.jac).max() <= 10 * tol
+        return result.x
+
+
+def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=None, zeros=None, multipliers=None):
+    """Maximise mean U - rho R - alpha/2 ||w||^2 from ``state.w``, in place on `state`.
+
+    Parameters
+    ----------
+    data : Data
+        Queries of up to `skfairrank.plackett_luce.EXACT_LIMIT` items.
+    adversary : ExactBox, ExactBudget or None
+        R in closed form.
+    zeros : Zeros, optional
+        Weights and directions of the box that are to stay zero.
+    multipliers : ndarray, optional
+        Of the augmented Lagrangian, from a neighbouring problem.
+
+    Returns
+    -------
+    multipliers : ndarray or None
+    """
+    if rho == 0 and zeros is None:
+        adversary = None
+    run = _Run(_Utility(data), state, adversary, tol, max_iter, after_iteration)
+    state.history = {name: np.zeros(0) for name in run.history}
+    try:
+        if adversary is None:
+            state.w = run.minimize(lambda w: _plain_objective(run.utility, w, alpha), state.w, None, np.array)
+        elif isinstance(adversary, ExactBox):
+            multipliers = _solve_box(run, adversary, rho, alpha, zeros, multipliers)
+        elif isinstance(adversary, ExactBudget):
+            _solve_budget(run, adversary, rho, alpha)
+        else:
+            raise ValueError(
+                'solver="lbfgs" needs a regulariser in closed form: set adversary="exact" or "exact_box", or use solver="adam".'
+            )
+    except _Stopped:
+        pass
+    except KeyboardInterrupt:
+        state.interrupted = True
+    if not np.isfinite(state.w).all():
+        raise ValueError("The solver diverged: weights are not finite. Scale the features (StandardScaler).")
+    if not run.converged:
+        warnings.warn(
+            f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={max_iter}, tol={tol}). Increase max_iter or tol, or scale "
+            "the features. Without a penalty scores may grow without bound: set alpha or rho above 0.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return multipliers
+
+
+def _plain_objective(utility, w, alpha):
+    value, gradient = utility(w)
+    return -value + 0.5 * alpha * float(w @ w), alpha * w - gradient
+
+
+class _Box:
+    """The box's variables: z = (p, m, y+, y-), or (w, y+, y-) where single features bear no penalty."""
+
+    def __init__(self, adversary, zeros):
+        raw, r, delta = adversary.raw, adversary.subspace_radius, adversary.feature_radius
+        d = raw.shape[1]
+        self.axes = (raw != 0).sum(axis=1) == 1
+        self.weight = np.full(d, delta) + r * np.abs(raw[self.axes]).sum(axis=0)
+        sloped = raw[~self.axes]
+        self.length = np.linalg.norm(sloped, axis=1)
+        self.directions = sloped / self.length[:, None]
+        self.slope_weight = r * self.length
+        self.split = bool((self.weight > 0).any())
+        self.d, self.K = d, len(sloped)
+        self.fixed, self.fixed_directions = np.zeros(d, bool), np.zeros(self.K, bool)
+        if zeros is not None:
+            on_axes = (raw[self.axes & zeros.directions] != 0).any(axis=0)
+            self.fixed, self.fixed_directions = zeros.features | on_axes, zeros.directions[~self.axes]
+
+    def start(self, w):
+        w = np.where(self.fixed, 0.0, w)
+        y = np.where(self.fixed_directions, 0.0, self.directions @ w)
+        parts = [np.maximum(w, 0), np.maximum(-w, 0)] if self.split else [w]
+        return np.concatenate([*parts, np.maximum(y, 0), np.maximum(-y, 0)])
+
+    def bounds(self):
+        single = [(0.0, 0.0) if fixed else (0.0, None) for fixed in self.fixed]
+        free = [(0.0, 0.0) if fixed else (None, None) for fixed in self.fixed]
+        y = [(0.0, 0.0) if fixed else (0.0, None) for fixed in self.fixed_directions]
+        return (2 * single if self.split else free) + 2 * y
+
+    def weights(self, z):
+        return z[: self.d] - z[self.d : 2 * self.d] if self.split else z[: self.d].copy()
+
+    def slopes(self, z):
+        return z[-2 * self.K : -self.K] - z[-self.K :] if self.K else np.zeros(0)
+
+
+def _solve_box(run, adversary, rho, alpha, zeros, multipliers):
+    box = _Box(adversary, zeros)
+    d, K = box.d, box.K
+    linear = np.concatenate([*((2 if box.split else 1) * [box.weight]), 2 * list(box.slope_weight)])
+    strength = rho * adversary.mean_size
+    nu = np.zeros(K) if multipliers is None else multipliers.copy()
+    sigma = 1.0
+
+    def objective(z):
+        w = box.weights(z)
+        value, gradient = run.utility(w)
+        total = float(linear @ z)
+        gap = box.directions @ w - box.slopes(z)
+        force = nu + sigma * gap
+        on_w = alpha * w - gradient + box.directions.T @ force
+        out = strength * total * linear
+        out[:d] += on_w
+        if box.split:
+            out[d : 2 * d] -= on_w
+        if K:
+            out[-2 * K : -K] -= force
+            out[-K:] += force
+        return -value + 0.5 * strength * total**2 + 0.5 * alpha * float(w @ w) + float(gap @ (nu + 0.5 * sigma * gap)), out
+
+    z, bounds = box.start(run.state.w), box.bounds()
+    worst = np.inf
+    for outer in range(30):
+        # The first rounds only have to show which way the multipliers move.
+        z = run.minimize(objective, z, bounds, box.weights, tol=max(run.tol, 1e-3 * 10.0**-outer) if K else None)
+        run.state.w = box.weights(z)
+        gap = box.directions @ run.state.w - box.slopes(z)
+        off = np.abs(gap).max(initial=0.0)
+        nu = nu + sigma * gap
+        if off <= run.tol * max(1.0, np.abs(run.state.w).max()) and (not K or 1e-3 * 10.0**-outer <= run.tol):
+            break
+        if run.left <= 0:
+            run.converged = False
+            break
+        if off > 0.25 * worst:
+            sigma *= 4.0
+        worst = off
+    else:
+        run.converged = False
+    # Directions whose y is zero lie in the kink; what the equation leaves of them is below the tolerance.
+    settled = (box.slopes(z) == 0.0) if K else np.zeros(0, bool)
+    run.state.w = _onto_kinks(run.state.w, box, settled)
+    return nu
+
+
+def _onto_kinks(w, box, settled):
+    """Weights moved by less than the tolerance so that settled directions vanish to rounding; zero weights stay zero."""
+    free = w != 0
+    if not settled.any() or not free.any():
+        return w
+    normals = box.directions[settled][:, free]
+    correction = np.linalg.lstsq(normals, normals @ w[free], rcond=None)[0]
+    moved = w.copy()
+    moved[free] -= correction
+    return moved
+
+
+def zeros_of(w, raw, *, tolerance=1e-10) -> Zeros:
+    """Which weights and which directions of the box are zero, relative to the largest weight."""
+    scale = max(float(np.abs(w).max(initial=0.0)), np.finfo(float).tiny)
+    along = np.abs(raw @ w) / np.linalg.norm(raw, axis=1) if len(raw) else np.zeros(0)
+    return Zeros(np.abs(w) <= tolerance * scale, along <= tolerance * scale)
+
+
+def _solve_budget(run, adversary, rho, alpha):
+    """R has one kink, at A w = 0: smooth ||A w||, tighter each time, then try the solution within the kink against it."""
+    basis, gradient_of_R = adversary.basis, np.empty(adversary.basis.shape[1])
+
+    def objective(w, smoothing):
+        value, gradient = run.utility(w)
+        # ||A w|| smoothed to sqrt(||A w||^2 + s^2): one more coordinate, held at s, in a space with one more sensitive axis.
+        longer = np.append(w, smoothing)
+        axis = np.zeros((1, len(longer)))
+        axis[0, -1] = 1.0
+        wide = np.vstack([np.column_stack([basis, np.zeros(len(basis))]), axis])
+        slope = np.empty_like(longer)
+        penalty, _, _ = _attack.exact_budget(
+            longer, np.ascontiguousarray(wide), adversary.sizes, adversary.shares, adversary.epsilon, adversary.radius, slope
+        )
+        return -value + rho * penalty + 0.5 * alpha * float(w @ w), rho * slope[:-1] + alpha * w - gradient
+
+    def exact(w):
+        value, _ = run.utility(w)
+        penalty, _, _ = _attack.exact_budget(
+            w, basis, adversary.sizes, adversary.shares, adversary.epsilon, adversary.radius, gradient_of_R
+        )
+        return -value + rho * penalty + 0.5 * alpha * float(w @ w)
+
+    w = run.state.w
+    for smoothing in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
+        w = run.minimize(lambda at, s=smoothing: objective(at, s), w, None, np.array)
+    outside = exact(w)
+    if len(basis):
+        complement = np.eye(basis.shape[1]) - basis.T @ basis
+
+        def inside(v):
+            value, slope = objective(complement @ v, 0.0)
+            return value, complement @ slope
+
+        within = complement @ run.minimize(inside, complement @ w, None, lambda v: complement @ v)
+        if exact(within) <= outside:
+            w = within
+    run.state.w = w

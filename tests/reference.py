@@ -1,0 +1,332 @@
+"""Readable NumPy twins of every kernel: the definitions, item by item, without the kernels' shortcuts.
+
+Everything here is for one query (scores h, gains, ...) unless said otherwise, and sums over all n! rankings where it can.
+"""
+
+import itertools
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment, minimize
+
+BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
+
+
+# The policy
+
+
+def rankings(n):
+    """All orders of n items, best item first, shape (n!, n)."""
+    return np.array(list(itertools.permutations(range(n))))
+
+
+def log_probability_of_order(h, order):
+    """log prod_j exp h_(j) / sum_{k >= j} exp h_(k) (equation 1)."""
+    total = 0.0
+    for j in range(len(order)):
+        rest = h[list(order[j:])]
+        top = rest.max()
+        total += h[order[j]] - top - np.log(np.exp(rest - top).sum())
+    return total
+
+
+def probabilities(h):
+    """All orders, and the probability of each."""
+    orders = rankings(len(h))
+    return orders, np.exp([log_probability_of_order(h, order) for order in orders])
+
+
+def choice_probabilities(h, order):
+    """C[j, i]: probability that item i is chosen at position j, given the items before it; zero where i is gone."""
+    n = len(h)
+    chosen = np.zeros((n, n))
+    for j in range(n):
+        rest = list(order[j:])
+        e = np.exp(h[rest] - h[rest].max())
+        chosen[j, rest] = e / e.sum()
+    return chosen
+
+
+def score_function(h, order):
+    """Gradient of the log-probability of an order in the scores."""
+    return 1.0 - choice_probabilities(h, order).sum(axis=0)
+
+
+def utility_of_order(gain, discount, order):
+    return float(gain[order] @ discount[: len(order)])
+
+
+def expected_utility(h, gain, discount):
+    """Sum over all rankings."""
+    orders, p = probabilities(h)
+    return float(sum(p_r * utility_of_order(gain, discount, order) for p_r, order in zip(p, orders)))
+
+
+def expected_utility_gradient(h, gain, discount):
+    """Sum over all rankings of probability times utility times the gradient of the log-probability."""
+    orders, p = probabilities(h)
+    return sum(p_r * utility_of_order(gain, discount, r) * score_function(h, r) for p_r, r in zip(p, orders))
+
+
+def rank_probabilities(h):
+    """P[i, j]: probability that item i is at position j, by all rankings."""
+    out = np.zeros((len(h), len(h)))
+    orders, p = probabilities(h)
+    for p_r, order in zip(p, orders):
+        out[order, np.arange(len(h))] += p_r
+    return out
+
+
+def sampled_orders(h, noise):
+    """Gumbel trick: sort h - log E downwards, E standard exponential, shape (n_samples, n)."""
+    return np.argsort(-(h - np.log(noise)), axis=1, kind="stable")
+
+
+def reinforce(h, gain, discount, noise):
+    """Mean over samples of (utility - mean utility of the samples) times the score function; and the mean utility."""
+    orders = sampled_orders(h, noise)
+    utility = np.array([utility_of_order(gain, discount, order) for order in orders])
+    scores = np.array([score_function(h, order) for order in orders])
+    return ((utility - utility.mean())[:, None] * scores).mean(axis=0), utility.mean()
+
+
+def plrank(h, gain, discount, noise):
+    """PL-Rank (Oosterhuis 2021, equation 13): what follows item i, plus, over the positions up to its own, its chance there times
+    what it would bring less what is collected from there on."""
+    orders = sampled_orders(h, noise)
+    gradient, utility = np.zeros(len(h)), 0.0
+    for order in orders:
+        reward = gain[order] * discount[: len(order)]
+        chance = choice_probabilities(h, order)
+        utility += reward.sum()
+        for position, i in enumerate(order):
+            gradient[i] += reward[position + 1 :].sum()
+            for j in range(position + 1):
+                gradient[i] += chance[j, i] * (discount[j] * gain[i] - reward[j:].sum())
+    return gradient / len(orders), utility / len(orders)
+
+
+# Adam, the attack, the dual
+
+
+def adam_ascent(gradient, z, step_size, n_steps):
+    """Adam from z, with state zero, upwards."""
+    z = np.array(z, dtype=np.float64)
+    m, v = np.zeros_like(z), np.zeros_like(z)
+    for t in range(1, n_steps + 1):
+        g = gradient(z)
+        m, v = BETA1 * m + (1 - BETA1) * g, BETA2 * v + (1 - BETA2) * g * g
+        z = z + step_size * (m / (1 - BETA1**t)) / (np.sqrt(v / (1 - BETA2**t)) + TINY)
+    return z
+
+
+def projector(basis):
+    return np.eye(basis.shape[1]) - basis.T @ basis
+
+
+def attack_item(w, raw, basis, rho, lambda_, n, steps, c, e):
+    """Both phases for one item of a query of n items: its move along raw directions, and its free move."""
+    P = projector(basis)
+    subspace_step_size, subspace_n_steps, full_step_size, full_n_steps = steps
+    along = raw @ w
+    c = adam_ascent(lambda c: rho * (along @ c) * along, c, subspace_step_size, subspace_n_steps)
+    inside = c @ raw
+    e = adam_ascent(
+        lambda e: rho * (w @ (inside + e)) * w - 2 * lambda_ / n * (P @ e), e, full_step_size, full_n_steps
+    )
+    return inside, e
+
+
+def transport_distance(Z, Z_other):
+    """d_Q between two queries of equal size, from items already projected: the cheapest pairing, by scipy."""
+    cost = ((Z[:, None] - Z_other[None]) ** 2).sum(axis=-1)
+    rows, columns = linear_sum_assignment(cost)
+    return cost[rows, columns].mean()
+
+
+def transport_distance_by_permutations(Z, Z_other):
+    cost = ((Z[:, None] - Z_other[None]) ** 2).sum(axis=-1)
+    n = len(Z)
+    return min(cost[np.arange(n), order].sum() for order in rankings(n)) / n
+
+
+def attack_query(X, w, raw, basis, rho, lambda_, steps, starts_c, starts_e):
+    """The hypothetical query of one query: the better of the two attacks for ``rho/2 ||h - h'||^2 - lambda d_Q``.
+
+    d_Q in that comparison is the cost of pairing every item with itself. Returns the moves of the items, their regularizer, and d_Q.
+    """
+    P, n = projector(basis), len(X)
+    moves = [attack_item(w, raw, basis, rho, lambda_, n, steps, c, e) for c, e in zip(starts_c, starts_e)]
+    inside = np.array([move[0] for move in moves])
+    both = inside + np.array([move[1] for move in moves])
+    spent = (((both - inside) @ P) ** 2).sum(axis=1).mean()
+    objective_both = rho / 2 * ((both @ w) ** 2).sum() - lambda_ * spent
+    objective_inside = rho / 2 * ((inside @ w) ** 2).sum()
+    if objective_both >= objective_inside:
+        return both, ((both @ w) ** 2).sum() / 2, transport_distance(X @ P, (X + both) @ P)
+    return inside, ((inside @ w) ** 2).sum() / 2, 0.0
+
+
+def dual_step(lambda_, distance, epsilon, lambda_min=1e-5):
+    """lambda grows while the adversary overspends (the authors' step: max(d, eps) / min(d, eps))."""
+    d, eps = max(distance, 1e-12), max(epsilon, 1e-12)
+    return max(lambda_min, lambda_ + max(d, eps) / min(d, eps) * (distance - epsilon))
+
+
+# Exact adversaries, by general optimisers
+
+
+def box_supremum(w, raw, n, subspace_radius, feature_radius):
+    """n/2 times the largest squared change of a score over the corners of the box."""
+    K, d = raw.shape
+    corners = np.array(
+        list(itertools.product(*[(-subspace_radius, subspace_radius)] * K, *[(-feature_radius, feature_radius)] * d))
+    )
+    return n / 2 * np.max((corners @ np.concatenate([raw @ w, w])) ** 2)
+
+
+def budget_supremum(w, basis, sizes, epsilon, radius):
+    """Largest mean of 1/2 ||h - h'||^2 over free moves e_qi, by SLSQP over what each query spends.
+
+    In a query of n items with mean ||P e_i||^2 = s, the best is n/2 (a + b sqrt(s))^2: all items move alike along P w (Cauchy and
+    Schwarz). What is left is a problem in s_q >= 0 with mean s_q <= epsilon, in terms of u_q = sqrt(s_q).
+    """
+    P = projector(basis)
+    a, b = radius * np.linalg.norm(basis @ w), np.linalg.norm(P @ w)
+    sizes = np.asarray(sizes, float)
+
+    def loss(u):
+        return -np.mean(sizes / 2 * (a + b * u) ** 2)
+
+    def slope(u):
+        return -sizes * (a + b * u) * b / len(sizes)
+
+    room = {"type": "ineq", "fun": lambda u: epsilon - np.mean(u**2), "jac": lambda u: -2 * u / len(u)}
+    best = -np.inf
+    starts = [np.full(len(sizes), np.sqrt(epsilon))]
+    starts += [np.sqrt(epsilon * sizes**p / np.mean(sizes**p)) for p in (1.0, 2.0, 8.0)]
+    for start in starts:
+        found = minimize(
+            loss,
+            start,
+            jac=slope,
+            bounds=[(0, None)] * len(sizes),
+            constraints=[room],
+            method="SLSQP",
+            options={"ftol": 1e-16, "maxiter": 1000},
+        )
+        over = np.mean(found.x**2) / epsilon
+        best = max(best, -loss(found.x / np.sqrt(max(over, 1.0))))
+    return best
+
+
+def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3):
+    """The same by SLSQP over every single item's moves, without the argument above: small problems only."""
+    P, d, N = projector(basis), len(w), int(np.sum(sizes))
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    in_query = np.asarray(sizes, float)[query]
+    Q = len(sizes)
+
+    def split(z):
+        return z[: N * d].reshape(N, d), z[N * d :].reshape(N, len(basis))
+
+    def loss(z):
+        e, c = split(z)
+        return -np.sum((e @ w + c @ (basis @ w)) ** 2) / 2 / Q
+
+    def slope(z):
+        e, c = split(z)
+        gap = e @ w + c @ (basis @ w)
+        return -np.concatenate([np.outer(gap, w).ravel(), np.outer(gap, basis @ w).ravel()]) / Q
+
+    # e stays in the complement of the subspace: moves within it count in c.
+    constraints = [
+        {
+            "type": "ineq",
+            "fun": lambda z: epsilon - np.sum(((split(z)[0] @ P) ** 2).sum(axis=1) / in_query) / Q,
+            "jac": lambda z: np.concatenate(
+                [(-2 * split(z)[0] @ P / in_query[:, None] / Q).ravel(), np.zeros(N * len(basis))]
+            ),
+        },
+        {"type": "eq", "fun": lambda z: (split(z)[0] @ basis.T).ravel()},
+        {"type": "ineq", "fun": lambda z: radius**2 - (split(z)[1] ** 2).sum(axis=1)},
+    ]
+    best = -np.inf
+    for _ in range(n_starts):
+        c = np.tile(np.sign(basis @ w) * radius / 2, (N, 1)) * rng.uniform(0.5, 1.0, (N, 1))
+        start = np.concatenate([((0.1 + 0.1 * rng.random((N, 1))) * (P @ w)).ravel(), c.ravel()])
+        found = minimize(
+            loss, start, jac=slope, constraints=constraints, method="SLSQP", options={"ftol": 1e-15, "maxiter": 2000}
+        )
+        best = max(best, -found.fun)
+    return best
+
+
+# Algorithm 1
+
+
+def senstir(
+    X, y, queries, *, raw, basis, rho, epsilon, steps, subspace_init, n_starts, max_iter, batch_size, learning_rate, n_samples,
+    alpha, fair_start, seed, gradient=reinforce,
+):  # fmt: skip
+    """Whole fits in plain NumPy, from the same random streams: `queries` is the list of row numbers of each query.
+
+    Returns the weights, lambda, and the history as a list of (utility, regularizer, query distance, lambda).
+    """
+    streams = np.random.default_rng(seed).spawn(5)
+    d, K, B = X.shape[1], len(raw), min(batch_size, len(queries))
+    w, lambda_ = streams[0].uniform(-1e-4, 1e-4, d), 2.0
+    n_plain = round(fair_start * max_iter) if rho else max_iter
+    stock, history = [], []
+    m, v, t = np.zeros(d), np.zeros(d), 0
+    for step in range(max_iter):
+        while len(stock) < B:
+            stock += streams[1].permutation(len(queries)).tolist()
+        batch, stock = [queries[k] for k in stock[:B]], stock[B:]
+        total, utilities = np.zeros(d), []
+        for rows in batch:
+            noise = streams[2].standard_exponential((n_samples, len(rows)))
+            g, discount = 2.0 ** y[rows] - 1, 1 / np.log2(np.arange(len(rows)) + 2)
+            ideal = np.sort(g)[::-1] @ discount
+            in_scores, utility = gradient(X[rows] @ w, g / ideal if ideal else g, discount, noise)
+            total += X[rows].T @ in_scores / B
+            utilities.append(utility)
+        regularizer = distance = 0.0
+        if step >= n_plain:
+            if step == n_plain:
+                m, v, t = np.zeros(d), np.zeros(d), 0
+            sizes = sorted({len(rows) for rows in batch})
+            n_paths = sum(map(len, batch)) if n_starts is None else n_starts * len(sizes)
+            unit = streams[3].random((n_paths, K if K else d))
+            width = subspace_init if K else steps[2]
+            starts = 2 * width * unit - width
+            first, penalty = 0, np.zeros(d)
+            for rows in batch:
+                n = len(rows)
+                if n_starts is None:
+                    path = np.arange(first, first + n)
+                else:
+                    path = sizes.index(n) * n_starts + np.arange(n) % n_starts
+                first += n
+                c, e = (starts[path], np.zeros((n, d))) if K else (np.zeros((n, 0)), starts[path])
+                moves, value, spent = attack_query(X[rows], w, raw, basis, rho, lambda_, steps, c, e)
+                penalty += moves.T @ (moves @ w) / B
+                regularizer += value / B
+                distance += spent / B
+            lambda_ = dual_step(lambda_, distance, epsilon)
+            total = total - rho * penalty
+        total = total - alpha * w
+        t += 1
+        m, v = BETA1 * m + (1 - BETA1) * total, BETA2 * v + (1 - BETA2) * total**2
+        w = w + learning_rate * (m / (1 - BETA1**t)) / (np.sqrt(v / (1 - BETA2**t)) + TINY)
+        history.append((np.mean(utilities), regularizer, distance, lambda_))
+    return w, lambda_, np.array(history)
+
+
+def finite_difference(f, x, step=1e-5):
+    """Central differences of a scalar function."""
+    out = np.empty_like(x)
+    for k in range(len(x)):
+        e = np.zeros_like(x)
+        e[k] = step
+        out[k] = (f(x + e) - f(x - e)) / (2 * step)
+    return out

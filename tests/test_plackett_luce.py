@@ -1,0 +1,422 @@
+"""The Plackett-Luce policy: sampling, probabilities, expectations."""
+
+import tracemalloc
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skfairrank import plackett_luce
+from skfairrank._kernels import policy, threads
+from skfairrank._random import as_generator
+from skfairrank.plackett_luce import (
+    EXACT_LIMIT,
+    expected_exposure,
+    log_probability,
+    rank_probabilities,
+    sample_rankings,
+)
+
+LN2, LN3 = np.log(2), np.log(3)
+SIZES = (4, 1, 6, 3, 1, 5, 2)
+
+
+def ragged(seed=0, sizes=SIZES, scale=2.0):
+    """Scores and qid of queries of several sizes, grouped, and a shuffle that keeps the rows of each query in order."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    turns = rng.permutation(qid)
+    interleaved = np.empty(len(qid), int)
+    for q in range(len(sizes)):
+        interleaved[turns == q] = np.flatnonzero(qid == q)
+    return rng.normal(scale=scale, size=len(qid)), qid, interleaved
+
+
+def order_of(ranks):
+    return np.argsort(ranks)
+
+
+# Probabilities
+
+
+@pytest.mark.parametrize("n", range(1, 7))
+def test_probabilities_of_all_rankings_sum_to_one(n):
+    h = np.random.default_rng(n).normal(scale=3, size=n)
+    ranks = reference.rankings(n) + 1
+    assert np.exp(log_probability(h, ranks)).sum() == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 50.0])
+def test_log_probability_is_that_of_choosing_from_the_top(scale):
+    h, qid, _ = ragged(1, scale=scale)
+    ranks = np.vstack([sample_rankings(h, qid=qid, n_samples=3, random_state=0), sample_rankings(-h, qid=qid, random_state=1)])
+    got = log_probability(h, ranks, qid=qid)
+    assert got.shape == (4, len(SIZES))
+    for s in range(4):
+        for q in range(len(SIZES)):
+            rows = qid == q
+            expected = reference.log_probability_of_order(h[rows], order_of(ranks[s, rows]))
+            assert got[s, q] == pytest.approx(expected, rel=1e-11, abs=1e-12)
+
+
+def test_log_probability_of_large_scores():
+    """Case 15."""
+    assert np.exp(log_probability([1000, 999, 998], [1, 2, 3])[0, 0]) == pytest.approx(0.486330, abs=1e-6)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_log_probability_of_two_items_also_beside_a_larger_query(beside):
+    """Case 16: whatever padding a batch might need leaves the numbers alone."""
+    scores, ranks, qid = np.array([1.5, 0.3]), np.array([[1, 2], [2, 1]]), np.array([0, 0])
+    if beside:
+        scores, qid = np.r_[scores, np.arange(6.0)], np.r_[qid, np.ones(6, int)]
+        ranks = np.hstack([ranks, np.tile(np.arange(6) + 1, (2, 1))])
+    got = log_probability(scores, ranks, qid=qid)[:, 0]
+    assert got == pytest.approx([-0.263282, -1.463282], abs=1e-6)
+
+
+def test_one_item_is_certain():
+    """Case 10."""
+    assert log_probability([0.2], [1]) == 0.0
+    assert sample_rankings([0.2]).tolist() == [[1]]
+    assert rank_probabilities([-1e5]).tolist() == [[1.0]]
+    assert expected_exposure([3.0]).tolist() == [1.0]
+
+
+def test_log_probability_of_scores_far_apart():
+    """exp(-1000) underflows; its logarithm does not."""
+    assert log_probability([0, -1000, -2000], [1, 2, 3])[0, 0] == 0.0
+    assert log_probability([0, -1000, -2000], [3, 2, 1])[0, 0] == -3000.0  # twice the wrong one of two, once of three
+
+
+@pytest.mark.parametrize(
+    "ranks, message",
+    [
+        ([1, 1, 2], "not a permutation of 1 to 3"),
+        ([0, 1, 2], "not a permutation of 1 to 3"),
+        ([2, 3, 4], "not a permutation of 1 to 3"),
+        ([1.5, 2, 3], "integers"),
+        (["a", "b", "c"], "integers"),
+        ([1, 2], "shape"),
+        (np.ones((1, 1, 3)), "shape"),
+    ],
+)
+def test_log_probability_of_something_else_than_ranks_is_an_error(ranks, message):
+    with pytest.raises(ValueError, match=message):
+        log_probability([1.0, 2.0, 3.0], ranks)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.xfail(strict=True, reason="a RuntimeWarning (invalid value in cast) comes before the ValueError")
+def test_log_probability_of_missing_ranks_is_an_error():
+    with pytest.raises(ValueError, match="integers"):
+        log_probability([1.0, 2.0], [1, np.nan])
+
+
+def test_the_message_about_ranks_names_query_and_sample():
+    with pytest.raises(ValueError, match=r"ranks of query 'b' in sample 1 are not a permutation of 1 to 2: \[2, 2\]"):
+        log_probability([1.0, 2.0, 3.0], [[1, 1, 2], [1, 2, 2]], qid=["a", "b", "b"])
+
+
+# Sampling
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_frequencies_of_positions_are_the_exact_probabilities(first):
+    """Each of n^2 frequencies within 4.5 standard errors; a wrong sign of the Gumbel noise or of the scores fails by hundreds."""
+    h = np.random.default_rng(first).normal(scale=1.5, size=5)
+    n_samples = 40_000
+    ranks = sample_rankings(h, n_samples=n_samples, random_state=first)
+    p = rank_probabilities(h)
+    for i in range(5):
+        seen = np.bincount(ranks[:, i] - 1, minlength=5) / n_samples
+        assert (np.abs(seen - p[i]) <= 4.5 * np.sqrt(p[i] * (1 - p[i]) / n_samples) + 1e-12).all()
+
+
+def test_frequencies_of_whole_rankings():
+    """Positions alone would not notice dependent draws."""
+    h, n_samples = np.array([0.9, -0.4, 0.1, -1.0]), 60_000
+    ranks = sample_rankings(h, n_samples=n_samples, random_state=1)
+    code = (np.argsort(ranks, axis=1) * 4 ** np.arange(4)).sum(axis=1)
+    orders, p = reference.probabilities(h)
+    seen = np.array([(code == (order * 4 ** np.arange(4)).sum()).mean() for order in orders])
+    assert (np.abs(seen - p) <= 4.5 * np.sqrt(p * (1 - p) / n_samples)).all()
+
+
+def test_the_better_item_comes_first_three_times_in_four():
+    """Case 14; the wrong Gumbel sign gives .25."""
+    ranks = sample_rankings([LN3, 0], n_samples=20_000, random_state=0)
+    assert (ranks[:, 0] == 1).mean() == pytest.approx(0.75, abs=4 * np.sqrt(0.75 * 0.25 / 20_000))
+
+
+def test_samples_of_different_queries_are_independent():
+    ranks = sample_rankings(np.zeros(4), qid=[0, 0, 1, 1], n_samples=20_000, random_state=0)
+    both = ((ranks[:, 0] == 1) & (ranks[:, 2] == 1)).mean()
+    assert both == pytest.approx(0.25, abs=4 * np.sqrt(0.25 * 0.75 / 20_000))
+
+
+@pytest.mark.parametrize("scores", [[0, -1000, -2000], [1e6, 0, -1e6], [0.0, -700.0, -1400.0]])
+def test_scores_far_apart_leave_no_chance(scores):
+    assert (sample_rankings(scores, n_samples=200, random_state=0) == [1, 2, 3]).all()
+    assert rank_probabilities(scores) == pytest.approx(np.eye(3), abs=1e-200)
+
+
+def test_equal_items_far_below_a_third_are_drawn_fairly():
+    """Both weights underflow next to exp(2000); they must still be in proportion to each other."""
+    h = [2000.0, LN3, 0.0]
+    ranks = sample_rankings(h, n_samples=20_000, random_state=0)
+    assert (ranks[:, 1] == 2).mean() == pytest.approx(0.75, abs=4 * np.sqrt(0.75 * 0.25 / 20_000))
+    assert rank_probabilities(h) == pytest.approx(np.array([[1, 0, 0], [0, 0.75, 0.25], [0, 0.25, 0.75]]), rel=1e-12)
+
+
+def test_sampled_ranks_are_permutations_in_every_query():
+    h, qid, interleaved = ragged()
+    ranks = sample_rankings(h[interleaved], qid=qid[interleaved], n_samples=20, random_state=0)
+    assert ranks.dtype == np.int64 and ranks.shape == (20, len(h))
+    for q, n in enumerate(SIZES):
+        assert (np.sort(ranks[:, qid[interleaved] == q], axis=1) == np.arange(1, n + 1)).all()
+
+
+def test_tied_keys_are_broken_in_row_order():
+    """Equal random numbers for equal scores give equal keys, in the small and in the large sort."""
+    for n in (5, policy.SMALL, policy.SMALL + 1, 200):
+        ranks = np.empty((2, n), np.int64)
+        noise = np.ones(2 * n)
+        noise[n:] = np.tile([1.0, 0.5], n)[:n]
+        policy.sample_ranks(0, 1, np.zeros(n), np.array([0, n]), noise, 2, ranks)
+        assert ranks[0].tolist() == list(range(1, n + 1))
+        order = np.argsort(noise[n:], kind="stable")
+        assert ranks[1, order].tolist() == list(range(1, n + 1))
+
+
+@pytest.mark.parametrize("n", [2, policy.SMALL, policy.SMALL + 1, 300])
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_sampling_is_the_gumbel_trick(n, scale):
+    """The same random numbers give the same rankings as sorting scores plus Gumbel noise."""
+    rng = np.random.default_rng(n)
+    h = rng.normal(scale=scale, size=n)
+    ranks = sample_rankings(h, n_samples=7, random_state=3)
+    noise = np.random.default_rng(3).standard_exponential((7, n))
+    assert (np.argsort(ranks, axis=1) == reference.sampled_orders(h, noise)).all()
+
+
+def test_numpys_global_state_is_untouched():
+    """Case 14."""
+    before = np.random.get_state()
+    sample_rankings([1.0, 2.0], n_samples=5)
+    sample_rankings([1.0, 2.0], n_samples=5, random_state=0)
+    expected_exposure([1.0, 2.0], n_samples=5)
+    after = np.random.get_state()
+    assert before[0] == after[0] and (before[1] == after[1]).all() and before[2:] == after[2:]
+
+
+def test_an_int_repeats_and_a_generator_advances():
+    h, qid, _ = ragged()
+
+    def draw(state):
+        return sample_rankings(h, qid=qid, n_samples=9, random_state=state).tolist()
+
+    assert draw(0) == draw(0) == draw(np.int64(0)) == draw(np.random.default_rng(0)) and draw(0) != draw(1)
+    assert draw(None) != draw(None)
+    generator = np.random.default_rng(0)
+    assert draw(generator) != draw(generator)
+    old = np.random.RandomState(0)
+    first, second = draw(old), draw(old)
+    assert first == draw(np.random.RandomState(0)) and first != second
+
+
+@pytest.mark.parametrize("state", [-1, 1.5, "0", True, [1]])
+def test_anything_else_as_random_state_is_an_error(state):
+    with pytest.raises(ValueError, match=r"random_state=.*give None, a non-negative int"):
+        as_generator(state)
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 1.0, 2.5, "exact", "many", True, None])
+def test_n_samples_must_be_a_count(n_samples):
+    with pytest.raises(ValueError, match="n_samples="):
+        sample_rankings([1.0, 2.0], n_samples=n_samples)
+
+
+@pytest.mark.parametrize("scores", [[1.0, np.nan], [np.inf, 1.0], [[1.0, 2.0]], [], ["a", "b"]])
+def test_scores_must_be_finite_numbers_one_per_row(scores):
+    for function in (sample_rankings, rank_probabilities, expected_exposure):
+        with pytest.raises(ValueError):
+            function(scores)
+
+
+def test_scores_may_be_anything_like_an_array():
+    expected = sample_rankings(np.array([1.0, 2.0, 3.0]), random_state=0).tolist()
+    strided = np.array([1.0, 9, 2, 9, 3, 9])[::2]
+    read_only = np.array([1.0, 2.0, 3.0])
+    read_only.flags.writeable = False
+    for scores in ([1, 2, 3], pd.Series([1, 2, 3], index=[2, 1, 0]), np.float32([1, 2, 3]), strided, read_only):
+        assert sample_rankings(scores, random_state=0).tolist() == expected
+
+
+# The same bits, however the work is arranged
+
+
+def everything(h, qid):
+    """Every function of the module on one input, in the order of the rows given."""
+    ranks = sample_rankings(h, qid=qid, n_samples=30, random_state=5)
+    return (
+        ranks,
+        log_probability(h, ranks, qid=qid),
+        rank_probabilities(h, qid=qid),
+        expected_exposure(h, qid=qid),
+        expected_exposure(h, qid=qid, n_samples=30, random_state=5),
+    )
+
+
+@pytest.mark.parametrize("scale", [2.0, 500.0])
+def test_interleaving_queries_gives_the_same_bits(scale):
+    h, qid, interleaved = ragged(3, sizes=SIZES * 3, scale=scale)
+    a, b = everything(h, qid), everything(h[interleaved], qid[interleaved])
+    np.testing.assert_array_equal(a[0][:, interleaved], b[0])
+    np.testing.assert_array_equal(a[1], b[1])
+    for x, y in zip(a[2:], b[2:]):
+        np.testing.assert_array_equal(x[interleaved], y)
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(0, 10), st.sampled_from(["str", "float", "shift"]))
+@settings(deadline=None, derandomize=True, max_examples=30)
+def test_relabelling_that_keeps_the_order_of_queries_changes_nothing(sizes, seed, kind):
+    h, qid, interleaved = ragged(seed, sizes=sizes)
+    names = {"str": np.array(list("abcdefgh")), "float": np.arange(8) / 7, "shift": np.arange(8) * 10**6 - 5}[kind]
+    a, b = everything(h[interleaved], qid[interleaved]), everything(h[interleaved], names[qid[interleaved]])
+    for x, y in zip(a, b):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_query_does_not_depend_on_its_neighbours():
+    """Exact sums of a query have the same bits alone, among its like, and among queries of other sizes."""
+    h, qid, _ = ragged(5, sizes=(5,) * 70 + (3, 9, 1, 9))
+    p, exposure = rank_probabilities(h, qid=qid), expected_exposure(h, qid=qid)
+    for q in (0, 1, 63, 64, 69, 70, 71, 72, 73):
+        rows = qid == q
+        np.testing.assert_array_equal(rank_probabilities(h[rows]), p[rows, : rows.sum()])
+        np.testing.assert_array_equal(expected_exposure(h[rows]), exposure[rows])
+
+
+@pytest.fixture
+def every_thread(monkeypatch):
+    """Threads are used whatever the size of the work."""
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
+    before = numba.get_num_threads()
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@pytest.mark.usefixtures("every_thread")
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
+    h, qid, interleaved = ragged(4, sizes=SIZES * 6)
+    h, qid = h[interleaved], qid[interleaved]
+    numba.set_num_threads(1)
+    one = everything(h, qid)
+    calls = []
+    submit = threads.ThreadPoolExecutor.submit
+    monkeypatch.setattr(threads.ThreadPoolExecutor, "submit", lambda *a: (calls.append(1), submit(*a))[1])
+    numba.set_num_threads(2)
+    two = everything(h, qid)
+    assert len(calls) == 5  # the second thread did work
+    for x, y in zip(one, two):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("block", [1, 7, 100, 1000])
+def test_any_size_of_block_gives_the_same_bits(monkeypatch, block):
+    """Random numbers are drawn block by block; one sample of one query may be larger than a block."""
+    h, qid, interleaved = ragged(4, sizes=SIZES * 3)
+    whole = everything(h[interleaved], qid[interleaved])
+    monkeypatch.setattr(plackett_luce, "_BLOCK", block)
+    for x, y in zip(whole, everything(h[interleaved], qid[interleaved])):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_sampling_needs_little_more_memory_than_its_result(monkeypatch):
+    monkeypatch.setattr(plackett_luce, "_BLOCK", 1 << 12)
+    h, qid = np.zeros(20_000), np.repeat(np.arange(2000), 10)
+    sample_rankings(h[:10], random_state=0)
+    tracemalloc.start()
+    ranks = sample_rankings(h, qid=qid, n_samples=20, random_state=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.5 * ranks.nbytes
+
+
+# Exact expectations
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_rank_probabilities_are_the_sum_over_all_rankings(scale):
+    h, qid, interleaved = ragged(6, scale=scale)
+    got = rank_probabilities(h[interleaved], qid=qid[interleaved])
+    assert got.shape == (len(h), max(SIZES))
+    for q, n in enumerate(SIZES):
+        mine = got[qid[interleaved] == q]
+        assert mine[:, :n] == pytest.approx(reference.rank_probabilities(h[qid == q]), rel=1e-11, abs=1e-14)
+        assert (mine[:, n:] == 0).all()
+
+
+@given(st.lists(st.floats(-2000, 2000), min_size=1, max_size=8))
+@settings(deadline=None, derandomize=True, max_examples=60)
+def test_rows_and_columns_of_rank_probabilities_sum_to_one(scores):
+    p = rank_probabilities(scores)
+    assert (p >= 0).all()
+    assert p.sum(axis=0) == pytest.approx(1, rel=1e-11) and p.sum(axis=1) == pytest.approx(1, rel=1e-11)
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 10])
+def test_expected_exposure_is_probability_times_discount(k):
+    h, qid, _ = ragged(7)
+    discount = 1 / np.log2(np.arange(max(SIZES)) + 2)
+    discount[max(SIZES) if k is None else k :] = 0
+    exposure = expected_exposure(h, qid=qid, k=k)
+    for q, n in enumerate(SIZES):
+        expected = reference.rank_probabilities(h[qid == q]) @ discount[:n]
+        assert exposure[qid == q] == pytest.approx(expected, rel=1e-11)
+
+
+def test_expected_exposure_of_two_items():
+    """Case 18: ln 3 against 0."""
+    assert expected_exposure([LN3, 0]) == pytest.approx([0.907732, 0.723197], abs=1e-6)
+    assert expected_exposure(np.zeros(4)) == pytest.approx(np.full(4, 0.640402), abs=1e-6)
+
+
+def test_sampled_exposure_comes_near_the_exact():
+    h, qid, interleaved = ragged(8)
+    h, qid = h[interleaved], qid[interleaved]
+    n_samples = 20_000
+    sampled, exact = expected_exposure(h, qid=qid, n_samples=n_samples, random_state=0), expected_exposure(h, qid=qid)
+    assert np.abs(sampled - exact).max() < 4.5 * 0.35 / np.sqrt(n_samples)  # a discount's deviation is at most .35
+
+
+def test_sampled_exposure_is_the_mean_discount_of_the_sampled_ranks():
+    h, qid, _ = ragged(9)
+    ranks = sample_rankings(h, qid=qid, n_samples=11, random_state=2)
+    expected = (1 / np.log2(1.0 + ranks)).mean(axis=0)
+    assert expected_exposure(h, qid=qid, n_samples=11, random_state=2) == pytest.approx(expected, rel=1e-13)
+
+
+def test_exact_sums_name_their_limit():
+    h = np.zeros(EXACT_LIMIT + 1)
+    for function in (rank_probabilities, expected_exposure):
+        with pytest.raises(ValueError, match=rf"(?s)Exact.*limited to {EXACT_LIMIT} items.*{EXACT_LIMIT + 1}.*n_samples"):
+            function(h)
+
+
+def test_exact_sums_work_up_to_their_limit():
+    """All items alike: every item has the mean discount."""
+    n = EXACT_LIMIT
+    assert expected_exposure(np.full(n, 3.0)) == pytest.approx(np.full(n, np.mean(1 / np.log2(np.arange(n) + 2))), rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, "2", True])
+def test_the_cut_off_must_be_a_rank(k):
+    with pytest.raises(ValueError, match="k="):
+        expected_exposure([1.0, 2.0], k=k)

@@ -1,0 +1,228 @@
+"""Queries: any qid becomes a row order plus offsets, or a clear error."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skfairrank.queries import Queries
+
+# The same five rows in three queries, as any sortable kind of id; a, b, c stand for the queries in sorted order.
+PATTERN = "cabac"
+KINDS = {
+    "list of ints": lambda: [{"a": -3, "b": 3, "c": 10}[p] for p in PATTERN],
+    "tuple": lambda: tuple({"a": -3, "b": 3, "c": 10}[p] for p in PATTERN),
+    "int32": lambda: np.array([{"a": -3, "b": 3, "c": 10}[p] for p in PATTERN], np.int32),
+    "uint64 beyond int64": lambda: np.array([{"a": 0, "b": 2**63, "c": 2**64 - 1}[p] for p in PATTERN], np.uint64),
+    "big int64": lambda: np.array([{"a": 2**60, "b": 2**60 + 1, "c": 2**60 + 2}[p] for p in PATTERN]),
+    "bigger than 64 bits": lambda: [{"a": 1, "b": 2**70, "c": 2**70 + 1}[p] for p in PATTERN],
+    "object ints": lambda: np.array([{"a": 2, "b": 9, "c": 10}[p] for p in PATTERN], object),
+    "list of strings": lambda: list(PATTERN),
+    "fixed-width strings": lambda: np.array(list(PATTERN)),
+    "bytes": lambda: np.array([p.encode() for p in PATTERN]),
+    "numbers as strings": lambda: [{"a": "10", "b": "9", "c": "91"}[p] for p in PATTERN],
+    "floats": lambda: [{"a": 1.0, "b": 1.5, "c": 2.0}[p] for p in PATTERN],
+    "float32": lambda: np.array([{"a": 0.1, "b": 0.2, "c": 0.3}[p] for p in PATTERN], np.float32),
+    "infinite floats": lambda: np.array([{"a": -np.inf, "b": 0.0, "c": np.inf}[p] for p in PATTERN]),
+    "Series with another index": lambda: pd.Series(list(PATTERN), index=[9, 8, 7, 6, 5]),
+    "pandas string dtype": lambda: pd.Series(list(PATTERN), dtype="string"),
+    "nullable Int64": lambda: pd.array([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], dtype="Int64"),
+    "Index": lambda: pd.Index(list(PATTERN)),
+    "categorical": lambda: pd.Categorical(list(PATTERN)),
+    "categorical declared in another order": lambda: pd.Categorical(list(PATTERN), categories=list("bca"), ordered=True),
+    "Series of categoricals of ints, declared in another order": lambda: pd.Series(
+        pd.Categorical([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], categories=[3, 1, 2])
+    ),
+    "datetime64": lambda: np.array([{"a": "2019-12-31", "b": "2020-01-01", "c": "2020-10-01"}[p] for p in PATTERN], "M8[D]"),
+    "dates with a time zone": lambda: pd.Series(
+        pd.to_datetime([{"a": "2019", "b": "2020", "c": "2021"}[p] for p in PATTERN]).tz_localize("UTC")
+    ),
+    "python dates": lambda: [{"a": datetime.date(2019, 1, 1), "b": datetime.date(2020, 1, 1), "c": datetime.date(2020, 2, 1)}[p]
+                             for p in PATTERN],
+    "timedeltas": lambda: np.array([{"a": 1, "b": 2, "c": 30}[p] for p in PATTERN], "m8[s]"),
+    "polars strings": lambda: pl.Series(list(PATTERN)),
+    "polars ints": lambda: pl.Series([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]),
+    "polars categorical": lambda: pl.Series(list(PATTERN), dtype=pl.Categorical),
+    "a strided view": lambda: np.repeat([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], 2)[::2],
+    "read-only": lambda: np.frombuffer(np.array([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]).tobytes(), np.int64),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_id_is_grouped_in_sorted_order(kind):
+    queries = Queries.from_qid(KINDS[kind](), 5)
+    assert queries.order.tolist() == [1, 3, 2, 0, 4]
+    assert queries.offsets.tolist() == [0, 2, 3, 5]
+    assert queries.codes.tolist() == [2, 0, 1, 0, 2]
+    assert queries.sizes.tolist() == [2, 1, 2]
+    assert (queries.n_rows, queries.n_queries) == (5, 3)
+    assert [queries.rows(k).tolist() for k in range(3)] == [[1, 3], [2], [0, 4]]
+    assert queries.order.dtype == queries.offsets.dtype == np.int64
+    given_ids = list(np.asarray(KINDS[kind]()))
+    assert list(queries.ids) == [given_ids[1], given_ids[2], given_ids[0]]
+
+
+def test_booleans_are_two_queries():
+    queries = Queries.from_qid([True, False, True], 3)
+    assert queries.ids.tolist() == [False, True] and queries.order.tolist() == [1, 0, 2]
+
+
+def test_both_zeros_are_one_query_grouped_or_not():
+    assert Queries.from_qid([0.0, -0.0, 1.0], 3).offsets.tolist() == [0, 2, 3]
+    assert Queries.from_qid([1.0, 0.0, -0.0], 3).offsets.tolist() == [0, 2, 3]
+
+
+@pytest.mark.xfail(strict=True, reason="pandas cannot factorize foreign byte order: convert first")
+@pytest.mark.parametrize("dtype", [">i8", ">f4", ">u2"])
+def test_foreign_byte_order_is_no_matter(dtype):
+    """As NumPy reads it from files written on other machines."""
+    assert Queries.from_qid(np.array([2, 1, 2], dtype), 3).order.tolist() == [1, 0, 2]
+
+
+MISSING = {
+    "NaN among floats": lambda: [1.0, np.nan, 1.0],
+    "None among ints": lambda: [1, None, 1],
+    "None among strings": lambda: ["a", None, "b"],
+    "NaN among strings": lambda: np.array(["a", np.nan, "b"], object),
+    "NaN among strings in a list": lambda: ["a", np.nan, "b"],
+    "pd.NA among strings": lambda: ["a", pd.NA, "b"],
+    "nullable Int64": lambda: pd.array([1, None, 2], dtype="Int64"),
+    "pandas strings": lambda: pd.array(["a", None, "b"], dtype="string"),
+    "categorical": lambda: pd.Categorical(["a", None, "b"]),
+    "NaT": lambda: np.array(["2020-01-01", "NaT", "2020-01-01"], "M8[D]"),
+    "polars": lambda: pl.Series([1, None, 2]),
+    "polars strings": lambda: pl.Series(["a", None, "b"]),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_missing_ids_are_an_error_that_names_qid_and_counts_them(kind):
+    with pytest.raises(ValueError, match="qid has 1 missing"):
+        Queries.from_qid(MISSING[kind](), 3)
+
+
+@pytest.mark.xfail(strict=True, reason="the mask of a masked array is ignored")
+def test_masked_ids_are_missing():
+    with pytest.raises(ValueError, match="qid"):
+        Queries.from_qid(np.ma.array([1, 2, 3], mask=[False, True, False]), 3)
+
+
+MIXED = pytest.mark.xfail(strict=True, reason="pandas sorts ints before strings: no TypeError")
+
+
+@pytest.mark.parametrize(
+    "qid",
+    [
+        pytest.param(np.array([2, "a", 1], object), marks=MIXED),
+        pytest.param([1, "1", 2], marks=MIXED),
+        pytest.param(["a", 1, "b"], marks=MIXED),
+        np.array([2, (1, 2), "a"], object),
+        np.array([2, datetime.date(2020, 1, 1)], object),
+    ],
+)
+def test_mixed_kinds_of_ids_are_an_error(qid):
+    with pytest.raises(TypeError, match="qid"):
+        Queries.from_qid(qid, len(qid))
+
+
+def test_group_sizes_instead_of_ids_are_an_error():
+    """Case 4."""
+    with pytest.raises(ValueError, match=r"2 entries for 5 rows.*one query id per row, not group sizes"):
+        Queries.from_qid([3, 2], 5)
+
+
+@pytest.mark.parametrize("qid", [np.zeros((3, 1)), np.zeros((1, 3)), 3, [(1, 2), (3, 4), (5, 6)], {1, 2, 3}])
+def test_ids_that_are_not_one_dimensional_are_an_error(qid):
+    with pytest.raises(ValueError, match="qid has shape"):
+        Queries.from_qid(qid, 3)
+
+
+def test_complex_ids_are_an_error():
+    with pytest.raises(TypeError, match="qid holds complex"):
+        Queries.from_qid([1j, 2.0], 2)
+
+
+def test_no_rows_are_an_error():
+    with pytest.raises(ValueError, match="qid is empty"):
+        Queries.from_qid([], 0)
+
+
+def test_no_ids_are_an_error_with_the_remedy():
+    """Case 5: inside scikit-learn's searches, qid goes missing where metadata routing is off."""
+    with pytest.raises(ValueError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+        Queries.from_qid(None, 3)
+
+
+def test_messages_use_the_name_of_the_argument():
+    with pytest.raises(ValueError, match="^qid_reference has 2 entries"):
+        Queries.from_qid([1, 2], 3, name="qid_reference")
+
+
+@pytest.mark.parametrize("qid", [[1, 1, 2, 5, 5], ["a", "a", "b", "c", "c"], [0.5, 0.5, 0.5, 0.5, 0.5]])
+def test_rows_that_lie_together_are_not_copied(qid):
+    queries = Queries.from_qid(qid, 5)
+    values = np.arange(5.0)
+    assert queries.is_grouped and queries.group(values) is values and queries.ungroup(values) is values
+
+
+def test_grouped_rows_in_another_order_of_queries_are_reordered():
+    """Query by query is not enough: results must follow the sorted ids."""
+    queries = Queries.from_qid([2, 2, 1], 3)
+    assert not queries.is_grouped and queries.group(np.array([7, 8, 9])).tolist() == [9, 7, 8]
+
+
+def test_a_single_query_holds_all_rows():
+    queries = Queries.single(3)
+    assert (queries.ids.tolist(), queries.order.tolist(), queries.offsets.tolist()) == ([0], [0, 1, 2], [0, 3])
+    assert queries.is_grouped and queries.codes.tolist() == [0, 0, 0]
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.sampled_from([int, float, str]))
+@settings(deadline=None, derandomize=True)
+def test_grouping_is_a_stable_sort_and_ungroup_its_inverse(ids, kind):
+    ids = np.array([kind(i) for i in ids])
+    n = len(ids)
+    queries = Queries.from_qid(ids, n)
+    assert queries.order.tolist() == sorted(range(n), key=lambda i: ids[i])  # Python's sort is stable
+    assert queries.ids.tolist() == sorted(set(ids.tolist()))
+    grouped = queries.group(ids)
+    assert (np.repeat(queries.ids, queries.sizes) == grouped).all()
+    values = np.arange(2.0 * n).reshape(n, 2)
+    assert (queries.ungroup(queries.group(values)) == values).all()
+    assert (queries.group(queries.ungroup(values)) == values).all()
+    assert (queries.ungroup(queries.group(values.T, axis=1), axis=1) == values.T).all()
+    assert (queries.ids[queries.codes] == ids).all()
+    assert queries.is_grouped == (queries.order == np.arange(n)).all()
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.randoms(use_true_random=False))
+@settings(deadline=None, derandomize=True)
+def test_a_subset_of_queries_describes_the_same_rows(ids, random):
+    ids = np.array(ids)
+    queries = Queries.from_qid(ids, len(ids))
+    chosen = np.array(random.sample(range(queries.n_queries), random.randint(1, queries.n_queries)))
+    subset = queries.subset(chosen)
+    assert subset.ids.tolist() == queries.ids[chosen].tolist()
+    assert subset.sizes.tolist() == queries.sizes[chosen].tolist()
+    assert subset.n_rows == queries.sizes[chosen].sum()
+    for position, k in enumerate(chosen):
+        assert subset.rows(position).tolist() == queries.rows(k).tolist()
+    # Values still come for all rows.
+    assert subset.group(ids).tolist() == [i for k in chosen for i in ids[queries.rows(k)]]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.randoms(use_true_random=False))
+@settings(deadline=None, derandomize=True)
+def test_interleaving_queries_changes_nothing_in_grouped_order(ids, random):
+    """Any shuffle that keeps the rows of each query in order gives the same grouped values."""
+    ids = np.sort(ids)
+    values = np.arange(len(ids))
+    left = {i: values[ids == i].tolist() for i in set(ids.tolist())}
+    turns = ids.tolist()
+    random.shuffle(turns)
+    rows = [left[i].pop(0) for i in turns]
+    assert Queries.from_qid(ids[rows], len(ids)).group(values[rows]).tolist() == values.tolist()
