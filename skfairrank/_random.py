@@ -26,7 +26,7 @@ def as_generator(random_state) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(np.iinfo(np.int32).max, size=4))
     if random_state is None:
         return np.random.default_rng()
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and random_state >= 0:
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
         return np.random.default_rng(int(random_state))
     raise ValueError(
         f"random_state={random_state!r}: give None, a non-negative int, a numpy RandomState or a numpy Generator."

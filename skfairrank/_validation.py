@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_array
 
-__all__ = ["check_relevance", "check_scores"]
+__all__ = ["as_values", "check_relevance", "check_scores"]
+
+# Beyond this, differences of scores overflow.
+LARGEST_SCORE = 1e150
+
+
+def as_values(values) -> np.ndarray:
+    """Ids or labels as an array of what was given: NumPy alone would turn [1, "a", nan] into three strings."""
+    if isinstance(values, np.ndarray):
+        array = values
+    elif isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
+        array = np.asarray(values)  # by value, not by the order in which the categories were declared
+    elif hasattr(values, "to_numpy"):
+        array = values.to_numpy()
+    else:
+        array = np.asarray(values)
+        if array.dtype.kind in "US":
+            array = np.array(values, dtype=object)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def check_scores(scores, *, name: str = "scores") -> np.ndarray:
@@ -13,6 +32,8 @@ def check_scores(scores, *, name: str = "scores") -> np.ndarray:
     scores = check_array(scores, ensure_2d=False, dtype=np.float64, input_name=name)
     if scores.ndim != 1:
         raise ValueError(f"{name} has shape {scores.shape}: give a one-dimensional array, one score per row.")
+    if max(scores.max(), -scores.min()) > LARGEST_SCORE:
+        raise ValueError(f"{name} has values beyond {LARGEST_SCORE:g}: their differences overflow. Scale them.")
     return scores
 
 
@@ -36,5 +57,3 @@ def check_relevance(y, n_rows: int | None = None, *, name: str = "y") -> np.ndar
             f"{name} has negative values (the least is {y.min():g}): relevances must be >= 0. Shift them, or use ranks."
         )
     return y
-
-

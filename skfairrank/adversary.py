@@ -65,6 +65,11 @@ class Ascent:
         rng,
         **_,
     ):
+        largest = max(float(data.X.max()), -float(data.X.min()))
+        if not np.isfinite(4.0 * data.X.shape[1] * largest**2):
+            raise ValueError(
+                f"The distance between items overflows: features reach {largest:g}. Scale the features (StandardScaler)."
+            )
         self.data, self.rho, self.epsilon, self.rng = data, float(rho), float(epsilon), rng
         self.raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
         self.basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
@@ -139,7 +144,12 @@ class Ascent:
                 path_of_row = np.repeat(which, sizes) * self.n_starts + position % self.n_starts
                 size = np.repeat(distinct, self.n_starts).astype(np.float64)
             P, B, d = len(size), len(sizes), self.raw.shape[1]
-            buffers = [np.empty((P, d)), np.empty((P, d)), *(np.empty(P) for _ in range(3)), *(np.empty(B) for _ in range(4))]
+            buffers = [
+                np.empty((P, d)),
+                np.empty((P, d)),
+                *(np.empty(P) for _ in range(3)),
+                *(np.empty(B) for _ in range(4)),
+            ]
             if len(self._layout) > 64:
                 self._layout.clear()
             found = self._layout[key] = (path_of_row, size, buffers)
@@ -180,7 +190,9 @@ class ExactBox:
         self._gradient = np.empty(self.raw.shape[1])
 
     def attack(self, batch, w, lambda_):
-        value = _attack.exact_box(w, self.raw, self.mean_size, self.subspace_radius, self.feature_radius, self._gradient)
+        value = _attack.exact_box(
+            w, self.raw, self.mean_size, self.subspace_radius, self.feature_radius, self._gradient
+        )
         side = np.sign(w)
         fair = side - self.basis.T @ (self.basis @ side)
         return Attack(value, self.feature_radius**2 * float(fair @ fair), self._gradient, lambda_)

@@ -31,7 +31,7 @@ def disparity_coefficients(y: np.ndarray, group: np.ndarray, offsets: np.ndarray
     sizes = np.diff(offsets)
     members = np.stack([np.add.reduceat((group == g).astype(np.float64), offsets[:-1]) for g in (0, 1)])
     relevance = np.stack([np.add.reduceat(np.where(group == g, y, 0.0), offsets[:-1]) for g in (0, 1)])
-    defined = (relevance > 0).all(axis=0)
+    defined = np.asarray((relevance > 0).all(axis=0))
     # 1 / (|G| M_G) = 1 / (sum of the group's relevances), with the sign of the group's place in the difference.
     per_row = np.divide(1.0, relevance, out=np.zeros_like(relevance), where=defined)
     merit = np.divide(relevance, members, out=np.zeros_like(relevance), where=members > 0)

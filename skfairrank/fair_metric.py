@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skfairrank._validation import as_values
 from skfairrank.queries import Queries
 from skfairrank.transport import pairing_cost, transport_plan
 
@@ -132,14 +133,14 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                 stacklevel=2,
             )
             directions = np.zeros((0, X.shape[1]))
-        length = np.linalg.norm(directions, axis=1)
-        if (length == 0).any():
+        zero = ~directions.any(axis=1)
+        if zero.any():
             warnings.warn(
-                f"{int((length == 0).sum())} of {len(length)} sensitive directions are zero, and have no effect.",
+                f"{int(zero.sum())} of {len(zero)} sensitive directions are zero, and have no effect.",
                 UserWarning,
                 stacklevel=2,
             )
-        self.directions_ = directions[length > 0]
+        self.directions_ = directions[~zero]
         self.sensitive_basis_ = _orthonormal_rows(self.directions_, self.rank_tolerance)
         return self
 
@@ -257,9 +258,14 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         return np.vstack(directions)
 
     def _column_positions(self):
-        named = [self.sensitive_columns] if isinstance(self.sensitive_columns, (str, numbers.Integral)) else list(
-            self.sensitive_columns
-        )  # fmt: skip
+        one = isinstance(self.sensitive_columns, (str, numbers.Integral))
+        named = [self.sensitive_columns] if one else list(self.sensitive_columns)
+        if named and all(isinstance(column, (bool, np.bool_)) for column in named):
+            if len(named) != self.n_features_in_:
+                raise ValueError(
+                    f"sensitive_columns is a mask of {len(named)} entries, but X has {self.n_features_in_} columns."
+                )
+            named = np.flatnonzero(named).tolist()
         if not named:
             raise ValueError("sensitive_columns is empty: name at least one column, or leave it None.")
         names = getattr(self, "feature_names_in_", None)
@@ -273,7 +279,9 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                     )
                 found = np.flatnonzero(names == column)
                 if not len(found):
-                    raise ValueError(f"sensitive_columns names {column!r}, which is not among the columns {list(names)}.")
+                    raise ValueError(
+                        f"sensitive_columns names {column!r}, which is not among the columns {list(names)}."
+                    )
                 positions.append(int(found[0]))
             else:
                 position = int(column)
@@ -324,7 +332,8 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
 def _orthonormal_rows(directions: np.ndarray, tolerance: float) -> np.ndarray:
     if not len(directions):
         return np.zeros((0, directions.shape[1]))
-    unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    unit = directions / np.abs(directions).max(axis=1, keepdims=True)  # first, since squares may overflow
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     _, singular, rows = np.linalg.svd(unit, full_matrices=False)
     return np.ascontiguousarray(rows[singular > tolerance * singular[0]])
 
@@ -342,21 +351,20 @@ def _sorted_rows(X: np.ndarray, target: np.ndarray | None = None, *, distinct: b
 
 def _attribute_columns(sensitive_features, n_rows: int):
     """Each attribute as (name, pandas Series)."""
-    if hasattr(sensitive_features, "to_pandas"):
-        sensitive_features = sensitive_features.to_pandas()
-    if isinstance(sensitive_features, pd.Series):
-        frame = sensitive_features.reset_index(drop=True).to_frame()
+    if hasattr(sensitive_features, "iter_columns"):  # polars' DataFrame; its to_pandas needs pyarrow
+        columns = [(c.name, as_values(c)) for c in sensitive_features.iter_columns()]
     elif isinstance(sensitive_features, pd.DataFrame):
-        frame = sensitive_features.reset_index(drop=True)
+        columns = [(name, sensitive_features.iloc[:, i].array) for i, name in enumerate(sensitive_features.columns)]
     elif isinstance(getattr(sensitive_features, "dtype", None), pd.CategoricalDtype):
-        frame = pd.Series(sensitive_features).to_frame()
+        columns = [(0, pd.Series(sensitive_features).array)]
     else:
-        values = np.asarray(sensitive_features)
+        values = as_values(sensitive_features)
         if values.ndim not in (1, 2):
             raise ValueError(f"sensitive_features has shape {values.shape}: give one column per attribute.")
-        frame = pd.DataFrame(values if values.ndim == 2 else values[:, None]).infer_objects()
-    if len(frame) != n_rows:
-        raise ValueError(f"sensitive_features has {len(frame)} entries for {n_rows} rows: give one per row.")
-    if frame.shape[1] == 0:
+        columns = [(0, values)] if values.ndim == 1 else list(enumerate(values.T))
+    if not columns:
         raise ValueError("sensitive_features has no columns: give at least one attribute.")
-    return [(f"attribute {name}", frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
+    attributes = [(f"attribute {name}", pd.Series(values).infer_objects()) for name, values in columns]
+    if len(attributes[0][1]) != n_rows:
+        raise ValueError(f"sensitive_features has {len(attributes[0][1])} entries for {n_rows} rows: give one per row.")
+    return attributes

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skfairrank._kernels.linear import pull_back
@@ -18,10 +20,10 @@ from skfairrank.training import Batch, PolicyGradient
 
 __all__ = ["SenSTIRPath", "senstir_path"]
 
-# The grid begins where the penalty of the unregularised weights is this share of what they gain in utility over a random order,
-LEAST_PENALTY = 1e-2
-# and ends where only this share of that gain can be left.
-LEAST_GAIN = 0.02
+# The grid ends where utility can gain no more over a random order than this share of what it gains without the regulariser,
+LEAST_GAIN = 0.2
+# and begins where the penalty rho R, at its own solution, falls to this share of that gain.
+LEAST_PENALTY = 0.03
 
 
 @dataclass
@@ -31,10 +33,11 @@ class SenSTIRPath:
     Attributes
     ----------
     rhos : ndarray of float, shape (n_rhos,)
-        Ascending.
+        Ascending; they are fitted in descending order.
     coefs : ndarray of float, shape (n_rhos, n_features)
     utilities : ndarray of float, shape (n_rhos,)
-        Mean expected NDCG of the training queries where it is defined; exact for queries of up to 10 items, else from 100 rankings.
+        Mean expected NDCG of the training queries where it is defined; exact for queries of up to 10 items, else from
+        100 rankings.
     regularizers : ndarray of float, shape (n_rhos,)
         R without rho: in closed form, or for adversary="ascent" its mean over the last tenth of the steps.
     n_iters : ndarray of int, shape (n_rhos,)
@@ -67,9 +70,9 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
     sensitive_features : array-like, optional
         As for `SenSTIRRanker.fit`. The fair metric is learned once.
     rhos : array-like of float, shape (n_rhos,), optional
-        Values of rho; sorted. Default: `n_rhos` values in geometric progression, from where the penalty hardly changes anything to
-        where hardly anything but fair weights is left. (rho has no scale of its own: R is a sum over the items of a query, in
-        squared units of scores. The paper uses .0003 to 100.)
+        Values of rho; sorted. Default: `n_rhos` values in geometric progression, from where the penalty hardly
+        changes anything to where hardly anything but fair weights is left. (rho has no scale of its own: R is a sum
+        over the items of a query, in squared units of scores. The paper uses .0003 to 100.)
     n_rhos : int, default=40
     estimator : SenSTIRRanker, optional
         Settings of the fits. Default: ``SenSTIRRanker(adversary="exact_box", solver="lbfgs")``.
@@ -95,7 +98,9 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
     >>> bool(path.regularizers[0] > 100 * path.regularizers[-1] and path.utilities[0] > path.utilities[-1])
     True
     """
-    ranker = SenSTIRRanker(adversary="exact_box", solver="lbfgs", max_iter=1000) if estimator is None else clone(estimator)
+    ranker = (
+        SenSTIRRanker(adversary="exact_box", solver="lbfgs", max_iter=1000) if estimator is None else clone(estimator)
+    )
     if not isinstance(ranker, SenSTIRRanker):
         raise TypeError(f"estimator is a {type(ranker).__name__}: give a SenSTIRRanker.")
     ranker.set_params(**params)
@@ -103,23 +108,25 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
         if not isinstance(n_rhos, Integral) or n_rhos < 2:
             raise ValueError(f"n_rhos={n_rhos!r}: give an integer >= 2.")
         if ranker.adversary == "ascent":
-            raise ValueError('The grid of rho is found for the exact adversaries only: give rhos=, or adversary="exact_box".')
+            raise ValueError(
+                'The grid of rho is found for the exact adversaries only: give rhos=, or adversary="exact_box".'
+            )
     else:
         rhos = np.sort(np.atleast_1d(np.asarray(rhos, dtype=np.float64)))
         if rhos.ndim != 1 or not len(rhos) or not np.isfinite(rhos).all() or rhos[0] < 0:
             raise ValueError(f"rhos must be finite numbers >= 0, got {rhos.tolist()}.")
-    ranker.set_params(rho=float(rhos[0]) if rhos is not None else 0.0, warm_start=True)
-    ranker.fit(X, y, qid=qid, sensitive_features=sensitive_features)
-    ranker.set_params(metric=FrozenEstimator(ranker.metric_))
-    data = ranker._training_data(X, y, qid)[0]
-    fits = [] if rhos is None else [_fitted_copy(ranker)]
+    data, _ = ranker._training_data(X, y, qid)
+    metric = ranker._learn_metric(data.X, sensitive_features)
+    ranker.set_params(metric=FrozenEstimator(metric), warm_start=True)
     if rhos is None:
-        rhos = _grid(ranker, data, int(n_rhos))
-    if ranker.solver == "adam":
-        ranker.set_params(max_iter=max(1, ranker.max_iter // len(rhos)), fair_start=0.0)
-    for rho in rhos[len(fits) :]:
+        rhos = _grid(clone(ranker), X, y, qid, data, int(n_rhos))
+    fits = []
+    for rho in rhos[::-1]:
         ranker.set_params(rho=float(rho)).fit(X, y, qid=qid)
-        fits.append(_fitted_copy(ranker))
+        fits.append(copy(ranker))  # the next fit replaces attributes, and leaves these alone
+        if ranker.solver == "adam" and len(fits) == 1 and len(rhos) > 1:
+            ranker.set_params(max_iter=max(1, ranker.max_iter // (len(rhos) - 1)), fair_start=0.0)
+    fits.reverse()
     return SenSTIRPath(
         rhos=rhos,
         coefs=np.stack([fit.coef_ for fit in fits]),
@@ -128,11 +135,6 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
         n_iters=np.array([fit.n_iter_ for fit in fits]),
         rankers=fits,
     )
-
-
-def _fitted_copy(ranker):
-    """The ranker as it is now; its next fit replaces attributes and leaves these alone."""
-    return copy(ranker)
 
 
 def _regularizer(ranker, data) -> float:
@@ -147,33 +149,53 @@ def _exact_regularizer(ranker, data, w) -> float:
     return adversary.attack(None, w, 0.0).regularizer
 
 
-def _grid(ranker, data, n_rhos: int) -> np.ndarray:
+def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     """Values of rho between the two ends that the constants above define.
 
-    Near w = 0 utility is linear, with slope g, and R is mean_size/2 times the square of a norm; the best that linear utility can
-    gain is then G^2 / (2 rho mean_size), with G the dual norm of g. That bounds what is left at the upper end.
+    Near w = 0 utility is linear, with slope g, and R is mean_size/2 times the square of a norm; so the most that utility gains is
+    G^2 / (2 rho mean_size), with G the dual norm of g. That gives the upper end; the lower one is sought from there, by tens.
     """
-    nothing = np.zeros_like(ranker.coef_)
-    at_zero = np.empty(len(data.queries.order))
-    gradient = PolicyGradient(data, "plrank", 100)
-    noise = np.random.default_rng(0).standard_exponential(100 * len(at_zero))
-    batch = Batch(np.arange(data.queries.n_queries), data.queries.order, data.queries.offsets, noise)
-    slope_of_scores, _, _ = gradient(batch, np.zeros(len(at_zero)))
-    slope = np.empty_like(nothing)
-    pull_back(data.X, batch.rows, slope_of_scores, 1.0 / data.queries.n_queries, slope)
-    mean_size = float(data.queries.sizes.mean())
+    n_queries, order = data.queries.n_queries, data.queries.order
+    noise = np.random.default_rng(0).standard_exponential(100 * len(order))
+    batch = Batch(np.arange(n_queries), order, data.queries.offsets, noise)
+    slope_of_scores, _, _ = PolicyGradient(data, "plrank", 100)(batch, np.zeros(len(order)))
+    slope = np.empty(data.X.shape[1])
+    pull_back(data.X, order, slope_of_scores, 1.0 / n_queries, slope)
+    metric = ranker.metric.estimator
     if ranker.adversary == "exact_box":
         radius, steepest = ranker.feature_radius, float(np.abs(slope).max())
     else:
-        basis = ranker.metric_.sensitive_basis_
-        radius, steepest = float(np.sqrt(ranker.epsilon)), float(np.linalg.norm(slope - basis.T @ (basis @ slope)))
-    gain = mean_utility(data, data.queries, ranker.coef_) - mean_utility(data, data.queries, nothing)
-    penalty = _exact_regularizer(ranker, data, ranker.coef_)
-    if not (gain > 0 and penalty > 0 and radius > 0 and steepest > 0):
+        fair_slope = slope - metric.sensitive_basis_.T @ (metric.sensitive_basis_ @ slope)
+        radius, steepest = float(np.sqrt(ranker.epsilon)), float(np.linalg.norm(fair_slope))
+    if radius == 0 or steepest == 0:
         raise ValueError(
-            "No grid of rho can be found: without the regulariser the ranker gains nothing over a random order, or the regulariser is "
-            "zero (both radii, or epsilon, are 0). Give rhos=."
+            "No grid of rho can be found: utility does not depend on the fair part of the features, or the "
+            "regulariser leaves it free (feature_radius or epsilon is 0). Give rhos=."
         )
-    high = (steepest / radius) ** 2 / (2.0 * mean_size * LEAST_GAIN * gain)
-    low = min(LEAST_PENALTY * gain / penalty, 1e-2 * high)
-    return np.geomspace(max(low, 1e-8 * high), high, n_rhos)
+    at_random = mean_utility(data, data.queries, np.zeros(data.X.shape[1]))
+    # A first guess of the gain, mended on the way down.
+    rho, gain, before = (
+        (steepest / radius) ** 2 / (2.0 * float(data.queries.sizes.mean()) * (1.0 - at_random)),
+        0.0,
+        None,
+    )
+    coarse = ranker.set_params(tol=max(ranker.tol, 1e-3), max_iter=max(1, ranker.max_iter // 5), early_stopping=False)
+    start = rho
+    for _ in range(9):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a rough look is enough
+            coarse.set_params(rho=float(rho)).fit(X, y, qid=qid)
+        gain = max(gain, mean_utility(data, data.queries, coarse.coef_) - at_random)
+        share = rho * _exact_regularizer(coarse, data, coarse.coef_) / max(gain, 1e-300)
+        if share <= LEAST_PENALTY:
+            break
+        before, rho = (rho, share), rho / 10.0
+    else:
+        share = None
+    low = rho
+    if before is not None and share is not None:
+        # Between two tens, on a straight line in logarithms.
+        part = np.log(before[1] / LEAST_PENALTY) / np.log(before[1] / share)
+        low = before[0] * (rho / before[0]) ** part
+    high = start * (1.0 - at_random) / (LEAST_GAIN * max(gain, 1e-300))
+    return np.geomspace(min(low, high / 10.0), high, n_rhos)

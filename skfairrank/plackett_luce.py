@@ -41,7 +41,7 @@ def check_exact_limit(queries: Queries) -> None:
     if queries.sizes[largest] > EXACT_LIMIT:
         raise ValueError(
             f"Exact expectations sum over all subsets of a query's items, and are limited to {EXACT_LIMIT} items; query "
-            f"{queries.ids[largest]!r} has {queries.sizes[largest]}. Sample instead: n_samples=100 in a metric, "
+            f"{queries.name(largest)} has {queries.sizes[largest]}. Sample instead: n_samples=100 in a metric, "
             'gradient="reinforce" or "plrank" in a ranker.'
         )
 
@@ -102,7 +102,12 @@ def draw_rankings(scores, queries, *, n_samples, random_state):
     check_n_samples(n_samples, exact=False)
     ranks = np.empty((n_samples, len(scores)), np.int64)
     _over_samples(
-        _policy.sample_ranks, queries.group(scores), queries, int(n_samples), random_state, lambda lo, hi: (ranks[:, lo:hi],)
+        _policy.sample_ranks,
+        queries.group(scores),
+        queries,
+        int(n_samples),
+        random_state,
+        lambda lo, hi: (ranks[:, lo:hi],),
     )
     return queries.ungroup(ranks, axis=1)
 
@@ -136,7 +141,8 @@ def log_probability(scores, ranks, *, qid=None):
     scores = check_scores(scores)
     queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
     given = np.asarray(ranks)
-    integral = given.astype(np.int64) if given.dtype.kind in "iufb" else None
+    numbers_given = given.dtype.kind in "iufb" and np.isfinite(given).all()
+    integral = given.astype(np.int64) if numbers_given else None
     if integral is None or (integral != given).any():
         raise ValueError("ranks must be integers, 1 for the best item of each query.")
     integral = np.atleast_2d(integral)
@@ -155,7 +161,7 @@ def log_probability(scores, ranks, *, qid=None):
     if np.isnan(out).any():
         s, q = np.argwhere(np.isnan(out))[0]
         raise ValueError(
-            f"ranks of query {queries.ids[q]!r} in sample {s} are not a permutation of 1 to {queries.sizes[q]}: "
+            f"ranks of query {queries.name(q)} in sample {s} are not a permutation of 1 to {queries.sizes[q]}: "
             f"{integral[s][queries.rows(q)][:10].tolist()}."
         )
     return out

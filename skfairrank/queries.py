@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from skfairrank._validation import as_values
+
 __all__ = ["Queries"]
 
 REMEDY = (
@@ -74,7 +76,9 @@ class Queries:
             )
         missing = pd.isna(values)
         if missing.any():
-            raise ValueError(f"{name} has {int(missing.sum())} missing values (NaN or None): every row needs a query id.")
+            raise ValueError(
+                f"{name} has {int(missing.sum())} missing values (NaN or None): every row needs a query id."
+            )
         if n_rows == 0:
             raise ValueError(f"{name} is empty: there must be at least one row.")
         if values.dtype.kind in "iubf" and (values[1:] >= values[:-1]).all():
@@ -82,10 +86,12 @@ class Queries:
             starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
             offsets = np.r_[starts, n_rows].astype(np.int64)
             return cls(values[starts], np.arange(n_rows, dtype=np.int64), offsets, True)
-        try:
-            codes, ids = pd.factorize(values, sort=True)
-        except TypeError as error:
-            raise TypeError(f"{name} mixes ids that cannot be sorted: make them all of one kind ({error}).") from error
+        kinds = pd.api.types.infer_dtype(values) if values.dtype == object else ""
+        if kinds.startswith("mixed") and kinds != "mixed-integer-float":
+            raise TypeError(
+                f"{name} mixes ids of several kinds (such as 1 and '1'), which have no order: make them all of one."
+            )
+        codes, ids = pd.factorize(values, sort=True)
         offsets = np.zeros(len(ids) + 1, dtype=np.int64)
         np.cumsum(np.bincount(codes, minlength=len(ids)), out=offsets[1:])
         order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)
@@ -114,6 +120,10 @@ class Queries:
         """Number of the query of each row, in the caller's row order, shape (n_rows,)."""
         return self.ungroup(np.repeat(np.arange(self.n_queries), self.sizes))
 
+    def name(self, k: int) -> str:
+        """Query `k` as messages show it."""
+        return repr(self.ids[k].item() if hasattr(self.ids[k], "item") else self.ids[k])
+
     def rows(self, k: int) -> np.ndarray:
         """The caller's row numbers of query `k`."""
         return self.order[self.offsets[k] : self.offsets[k + 1]]
@@ -135,7 +145,7 @@ class Queries:
         if self.is_grouped:
             return values
         out = np.empty_like(values)
-        index = [slice(None)] * values.ndim
+        index: list = [slice(None)] * values.ndim
         index[axis] = self.order
         out[tuple(index)] = values
         return out
@@ -144,18 +154,10 @@ class Queries:
 def _one_dimensional(qid, name: str) -> np.ndarray:
     if qid is None:
         raise ValueError(f"{name} is missing: {REMEDY}")
-    if isinstance(getattr(qid, "dtype", None), pd.CategoricalDtype):
-        # Sorted by value, not by the order in which the categories were declared.
-        qid = np.asarray(qid)
-    elif not isinstance(qid, np.ndarray):
-        given = qid
-        qid = qid.to_numpy() if hasattr(qid, "to_numpy") else np.asarray(qid)
-        if qid.dtype.kind in "US" and not hasattr(given, "to_numpy"):
-            # NumPy would turn [1, "a", nan] into strings: keep what was given, so that the checks below see it.
-            qid = np.array(given, dtype=object)
-    if qid.ndim != 1:
-        raise ValueError(f"{name} has shape {qid.shape}: give a one-dimensional array, one query id per row.")
-    if qid.dtype.kind == "c":
+    values = as_values(qid)
+    if values.ndim != 1:
+        raise ValueError(f"{name} has shape {values.shape}: give a one-dimensional array, one query id per row.")
+    if values.dtype.kind == "c":
         raise TypeError(f"{name} holds complex numbers, which have no order: use ints or strings.")
     # NumPy's fixed-width strings are slow to hash one by one; objects are what pandas hashes.
-    return qid.astype(object) if qid.dtype.kind in "US" else qid
+    return values.astype(object) if values.dtype.kind in "US" else values

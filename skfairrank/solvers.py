@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -19,6 +20,7 @@ from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import linear as _linear
 from skfairrank._kernels.threads import over_queries
 from skfairrank.adversary import ExactBox, ExactBudget
+from skfairrank.training import TrainingState
 
 __all__ = ["Zeros", "mean_expected_utility", "solve", "zeros_of"]
 
@@ -69,7 +71,15 @@ class _Utility:
             offsets = self.data.queries.offsets
             _linear.linear_scores(self.data.X, self.order, w, self.h)
             over_queries(
-                _exact.exact_gradient, offsets, self.work, self.h, offsets, self.gain, self.data.discount, self.slope, self.utility
+                _exact.exact_gradient,
+                offsets,
+                self.work,
+                self.h,
+                offsets,
+                self.gain,
+                self.data.discount,
+                self.slope,
+                self.utility,
             )
             _linear.pull_back(self.data.X, self.order, self.slope, 1.0 / len(self.utility), self.gradient)
             self.w, self.value = w.copy(), float(self.utility.mean())
@@ -86,12 +96,14 @@ class _Run:
     """One call of `solve`: counts iterations over several minimisations, and keeps the history."""
 
     utility: _Utility
-    state: object
-    adversary: object
+    state: TrainingState
+    adversary: Any
     tol: float
     max_iter: int
-    after_iteration: object
-    history: dict = field(default_factory=lambda: {k: [] for k in ("utility", "regularizer", "query_distance", "lambda")})
+    after_iteration: Any
+    history: dict = field(
+        default_factory=lambda: {k: [] for k in ("utility", "regularizer", "query_distance", "lambda")}
+    )
     converged: bool = True
 
     def __post_init__(self):
@@ -176,8 +188,8 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
         raise ValueError("The solver diverged: weights are not finite. Scale the features (StandardScaler).")
     if not run.converged:
         warnings.warn(
-            f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={max_iter}, tol={tol}). Increase max_iter or tol, or scale "
-            "the features. Without a penalty scores may grow without bound: set alpha or rho above 0.",
+            f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={max_iter}, tol={tol}). Increase "
+            "max_iter or tol, or scale the features. Without a penalty scores may grow without bound: set alpha or rho above 0.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -249,7 +261,9 @@ def _solve_box(run, adversary, rho, alpha, zeros, multipliers):
         if K:
             out[-2 * K : -K] -= force
             out[-K:] += force
-        return -value + 0.5 * strength * total**2 + 0.5 * alpha * float(w @ w) + float(gap @ (nu + 0.5 * sigma * gap)), out
+        return -value + 0.5 * strength * total**2 + 0.5 * alpha * float(w @ w) + float(
+            gap @ (nu + 0.5 * sigma * gap)
+        ), out
 
     z, bounds = box.start(run.state.w), box.bounds()
     worst = np.inf
@@ -308,7 +322,13 @@ def _solve_budget(run, adversary, rho, alpha):
         wide = np.vstack([np.column_stack([basis, np.zeros(len(basis))]), axis])
         slope = np.empty_like(longer)
         penalty, _, _ = _attack.exact_budget(
-            longer, np.ascontiguousarray(wide), adversary.sizes, adversary.shares, adversary.epsilon, adversary.radius, slope
+            longer,
+            np.ascontiguousarray(wide),
+            adversary.sizes,
+            adversary.shares,
+            adversary.epsilon,
+            adversary.radius,
+            slope,
         )
         return -value + rho * penalty + 0.5 * alpha * float(w @ w), rho * slope[:-1] + alpha * w - gradient
 

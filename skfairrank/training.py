@@ -14,7 +14,7 @@ from skfairrank._kernels import policy as _policy
 from skfairrank._kernels.threads import over_queries
 from skfairrank.queries import Queries
 
-__all__ = ["GRADIENTS", "Batch", "Data", "PolicyGradient", "TrainingState", "batches", "train"]
+__all__ = ["GRADIENTS", "Batch", "BatchStream", "Data", "PolicyGradient", "TrainingState", "train"]
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,33 @@ class Batch(NamedTuple):
 _NOISE, _ROWS, _STEPS = 1 << 19, 1 << 16, 512
 
 
-def batches(queries: Queries, batch_size: int, n_steps: int, order_rng, noise_rng, n_samples: int, at_most: int = _STEPS):
-    """Yield lists of consecutive batches: passes over all queries in random order, cut into batches of `batch_size`."""
-    B = min(batch_size, queries.n_queries)
-    mean_rows = B * queries.n_rows / queries.n_queries
-    at_once = int(max(1, min(at_most, _STEPS, _ROWS / mean_rows, _NOISE / (mean_rows * max(n_samples, 1)))))
-    stock = np.empty(0, np.int64)
-    while n_steps > 0:
-        steps = min(at_once, n_steps)
-        n_steps -= steps
-        while len(stock) < steps * B:
-            stock = np.r_[stock, order_rng.permutation(queries.n_queries)]
-        chosen, stock = stock[: steps * B].reshape(steps, B), stock[steps * B :]
+class BatchStream:
+    """Mini-batches: passes over all queries in random order, cut into batches of `batch_size`, and the noise for each.
+
+    Parameters
+    ----------
+    queries : Queries
+    batch_size : int
+        At most all queries.
+    order_rng, noise_rng : numpy.random.Generator
+    n_samples : int
+        Rankings to sample per query; 0 draws no noise.
+    """
+
+    def __init__(self, queries: Queries, batch_size: int, order_rng, noise_rng, n_samples: int):
+        self.queries, self.batch_size = queries, min(batch_size, queries.n_queries)
+        self.order_rng, self.noise_rng, self.n_samples = order_rng, noise_rng, n_samples
+        mean_rows = self.batch_size * queries.n_rows / queries.n_queries
+        self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows, _NOISE / (mean_rows * max(n_samples, 1)))))
+        self.stock = np.empty(0, np.int64)
+
+    def take(self, n_steps: int) -> list[Batch]:
+        """The next batches, `n_steps` of them or fewer."""
+        queries, B, N = self.queries, self.batch_size, self.n_samples
+        steps = min(self.at_once, n_steps)
+        while len(self.stock) < steps * B:
+            self.stock = np.r_[self.stock, self.order_rng.permutation(queries.n_queries)]
+        chosen, self.stock = self.stock[: steps * B].reshape(steps, B), self.stock[steps * B :]
         sizes = queries.sizes[chosen]
         offsets = np.zeros((steps, B + 1), np.int64)
         np.cumsum(sizes, axis=1, out=offsets[:, 1:])
@@ -75,14 +90,12 @@ def batches(queries: Queries, batch_size: int, n_steps: int, order_rng, noise_rn
         flat = sizes.ravel()
         within = np.arange(ends[-1]) - np.repeat(np.cumsum(flat) - flat, flat)
         rows = queries.order[np.repeat(queries.offsets[chosen.ravel()], flat) + within]
-        noise = noise_rng.standard_exponential(n_samples * int(ends[-1]))
-        out, start = [], 0
-        for s, end in enumerate(ends.tolist()):
-            out.append(
-                Batch(chosen[s], rows[start:end], offsets[s], noise[n_samples * start : n_samples * end])
-            )
-            start = end
-        yield out
+        noise = self.noise_rng.standard_exponential(N * int(ends[-1]))
+        starts = np.r_[0, ends[:-1]].tolist()
+        return [
+            Batch(chosen[s], rows[start:end], offsets[s], noise[N * start : N * end])
+            for s, (start, end) in enumerate(zip(starts, ends.tolist(), strict=True))
+        ]
 
 
 class PolicyGradient:
@@ -111,7 +124,7 @@ class PolicyGradient:
     def _differentiate(self, batch, h, gain):
         gradient, utility = np.empty(len(h)), np.empty(len(batch.queries))
         if self.kind == "exact":
-            arguments = (h, batch.offsets, gain, self.data.discount, gradient, utility)
+            arguments: tuple = (h, batch.offsets, gain, self.data.discount, gradient, utility)
         else:
             arguments = (h, batch.offsets, gain, self.data.discount, batch.noise, self.n_samples, gradient, utility)
         over_queries(self.kernel, batch.offsets, self.operations(len(h), len(utility)), *arguments)
@@ -146,8 +159,7 @@ def train(
     alpha: float,
     order_rng,
     noise_rng,
-    after_steps=None,
-    report_every=_STEPS,
+    progress=None,
     projector=None,
 ) -> None:
     """Run Algorithm 1, in place on `state`.
@@ -158,26 +170,26 @@ def train(
         None trains without the regulariser.
     n_plain : int
         Steps before the regulariser sets in; then the optimiser's state is reset.
-    after_steps : callable, optional
-        Called with `state` every `report_every` steps; a true answer ends training.
+    progress : object, optional
+        ``progress(state)`` is called after step ``progress.next_look(n_iter)``; a true answer ends training.
     projector : ndarray, shape (n_features, n_features), optional
         Keeps weights in the subspace onto which it projects.
 
     Raises
     ------
     ValueError
-        If the weights stop being finite.
+        If weights or gradients are not finite.
     """
     w, B = state.w, min(batch_size, data.queries.n_queries)
     m, v, gradient = np.zeros_like(w), np.zeros_like(w), np.empty_like(w)
     history = {name: np.zeros(max_iter) for name in ("utility", "regularizer", "query_distance", "lambda")}
     state.history = history
+    stream = BatchStream(data.queries, batch_size, order_rng, noise_rng, policy_gradient.n_samples)
     t = 0
     try:
-        for block in batches(
-            data.queries, batch_size, max_iter, order_rng, noise_rng, policy_gradient.n_samples, report_every
-        ):
-            for batch in block:
+        while state.n_iter < max_iter:
+            look = max_iter if progress is None else min(max_iter, progress.next_look(state.n_iter))
+            for batch in stream.take(look - state.n_iter):
                 regularised = adversary is not None and state.n_iter >= n_plain
                 if regularised and state.n_iter == n_plain:
                     m[:], v[:], t = 0.0, 0.0, 0
@@ -204,11 +216,12 @@ def train(
                 if projector is not None:
                     w[:] = projector @ w
                 state.n_iter += 1
-            if not np.isfinite(w).all():
+            if not (np.isfinite(w).all() and np.isfinite(v).all()):
                 raise ValueError(
-                    "Training diverged: weights are not finite. Scale the features (StandardScaler), or lower learning_rate."
+                    "Training diverged: weights or gradients are not finite. Scale the features (StandardScaler), or lower "
+                    "learning_rate."
                 )
-            if after_steps is not None and after_steps(state):
+            if progress is not None and state.n_iter == look and progress(state):
                 break
     except KeyboardInterrupt:
         state.interrupted = True

@@ -16,7 +16,9 @@ __all__ = ["GAINS", "discounts", "gains", "ideal_dcg", "normalized_gains"]
 def _exp2_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:
     # Divided by 2^largest, which cancels in NDCG: 2^300 - 1 must not overflow. Near zero 2^y - 1 would lose its digits.
     small = np.minimum(y, 0.5)
-    return np.where(y < 0.5, np.expm1(small * np.log(2.0)) * np.exp2(-largest), np.exp2(y - largest) - np.exp2(-largest))
+    return np.where(
+        y < 0.5, np.expm1(small * np.log(2.0)) * np.exp2(-largest), np.exp2(y - largest) - np.exp2(-largest)
+    )
 
 
 def _linear_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:

@@ -70,7 +70,22 @@ def _full_ascent(w, basis, rho, pull, gap_subspace, step_size, n_steps, e, fair,
 
 @njit
 def attack_along_paths(
-    w, raw, basis, rho, lambda_, size, subspace_step, subspace_steps, full_step, full_steps, c, e, inside, gap_inside, gap, cost
+    w,
+    raw,
+    basis,
+    rho,
+    lambda_,
+    size,
+    subspace_step,
+    subspace_steps,
+    full_step,
+    full_steps,
+    c,
+    e,
+    inside,
+    gap_inside,
+    gap,
+    cost,
 ):
     """Subspace attack, then full attack, along every path.
 
@@ -177,7 +192,11 @@ def exact_budget(w, basis, sizes, shares, epsilon, subspace_radius, gradient):
         for k in range(d):
             sensitive[k] += inside * basis[r, k]
     fair -= sensitive
-    norm_w, norm_sensitive, b = np.sqrt((w * w).sum()), np.sqrt((sensitive * sensitive).sum()), np.sqrt((fair * fair).sum())
+    norm_w, norm_sensitive, b = (
+        np.sqrt((w * w).sum()),
+        np.sqrt((sensitive * sensitive).sum()),
+        np.sqrt((fair * fair).sum()),
+    )
     if b <= 1e-15 * norm_w:  # directions span w: what is left is rounding
         b = 0.0
     a = subspace_radius * norm_sensitive

@@ -229,17 +229,26 @@ def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradien
 
 @njit
 def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, utility):
-    """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022): unbiased, of lower variance.
+    """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased for two samples or more, of lower variance.
 
-    With Z_j as above, F_j the reward collected at positions >= j and r the rank of item i,
-    gradient_i = mean_s [ F_{r+1} + e_i (gain_i sum_{j <= r} discount_j / Z_j - sum_{j <= r} F_j / Z_j) ].
+    With Z_j as above, F_j the reward collected at positions >= j, m_j the expected gain at position j given what is left, and r
+    the rank of item i, PL-Rank is the mean over samples of
+
+        F_{r+1} - e_i sum_{j <= r} F_{j+1} / Z_j  +  e_i sum_{j <= r} discount_j (gain_i - m_j) / Z_j
+
+    once the reward of position j itself is taken in expectation. The first part is what a later choice brings in; from F_{j+1} we
+    subtract its mean over the query's other samples, which leaves the expectation as it is.
     """
     widest = 0
     for q in range(first, last):
         widest = max(widest, offsets[q + 1] - offsets[q])
-    weight, inverse, key, tail = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
-    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
-    future = np.empty(widest + 1)
+    weight, inverse, key = np.empty(widest), np.empty(widest), np.empty(widest)
+    rank, mean = np.empty(widest, np.int64), np.empty(widest + 1)
+    order, tail, future = (
+        np.empty((n_samples, widest), np.int64),
+        np.empty((n_samples, widest)),
+        np.empty((n_samples, widest + 1)),
+    )
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
         n = hi - lo
@@ -258,29 +267,43 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
             weight[i] = np.exp(h[lo + i] - high)
             inverse[i] = np.exp(high - h[lo + i])
         at = n_samples * (lo - offsets[0])
-        sum_utility = 0.0
+        mean[: n + 1] = 0.0
         for s in range(n_samples):
             _keys(h, lo, n, high, wide, inverse, noise, at + s * n, key)
-            _ranks_of_keys(key, order, rank, n)
-            future[n] = 0.0
+            _ranks_of_keys(key, order[s], rank, n)
+            _tail_sums(h, lo, n, high, wide, weight, order[s], tail[s])
+            future[s, n] = 0.0
             for j in range(n - 1, -1, -1):
-                future[j] = future[j + 1] + gain[lo + order[j]] * discount[j]
-            sum_utility += future[0]
-            _tail_sums(h, lo, n, high, wide, weight, order, tail)
+                future[s, j] = future[s, j + 1] + gain[lo + order[s, j]] * discount[j]
+                mean[j] += future[s, j] / n_samples
+        utility[q] = mean[0]
+        others = 1.0 / (n_samples - 1) if n_samples > 1 else 0.0  # times the difference to all is that to the others
+        for s in range(n_samples):
+            # key[j] = m_j, from the last position to the first
+            expected = 0.0
+            for j in range(n - 1, -1, -1):
+                i = order[s, j]
+                share = np.exp(h[lo + i] - high - tail[s, j]) if wide else weight[i] / tail[s, j]
+                expected = share * gain[lo + i] + (1.0 - share) * expected
+                key[j] = expected
             if wide:
                 for j in range(n):
-                    i = order[j]
-                    x, c = h[lo + i] - high, 0.0
+                    i = order[s, j]
+                    x = h[lo + i] - high
+                    later = future[s, j + 1] - mean[j + 1]
+                    now = 0.0
                     for t in range(j + 1):
-                        c += np.exp(x - tail[t]) * (gain[lo + i] * discount[t] - future[t])
-                    gradient[lo + i] += future[j + 1] + c
+                        p = np.exp(x - tail[s, t])
+                        later -= p * (future[s, t + 1] - mean[t + 1])
+                        now += p * discount[t] * (gain[lo + i] - key[t])
+                    gradient[lo + i] += others * later + now / n_samples
             else:
-                direct, lost = 0.0, 0.0
+                lost, direct, indirect = 0.0, 0.0, 0.0
                 for j in range(n):
-                    direct += discount[j] / tail[j]
-                    lost += future[j] / tail[j]
-                    i = order[j]
-                    gradient[lo + i] += future[j + 1] + weight[i] * (gain[lo + i] * direct - lost)
-        utility[q] = sum_utility / n_samples
-        for i in range(n):
-            gradient[lo + i] /= n_samples
+                    i = order[s, j]
+                    later = future[s, j + 1] - mean[j + 1]
+                    lost += later / tail[s, j]
+                    direct += discount[j] / tail[s, j]
+                    indirect += discount[j] * key[j] / tail[s, j]
+                    now = weight[i] * (gain[lo + i] * direct - indirect)
+                    gradient[lo + i] += others * (later - weight[i] * lost) + now / n_samples

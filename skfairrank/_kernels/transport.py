@@ -112,7 +112,9 @@ def smallest_gaps(X, rows, offsets, queries, basis, gaps):
 
 
 @njit
-def transport_distances(X, rows, offsets, queries, gaps, basis, inside, e, path_of_row, largest, identity_cost, distance):
+def transport_distances(
+    X, rows, offsets, queries, gaps, basis, inside, e, path_of_row, largest, identity_cost, distance
+):
     """Fill distance[b] with d_Q between query b of a batch and the query moved item by item by inside + e; return the mean.
 
     identity_cost[b] is the mean cost of pairing every item with itself, largest[b] the largest ||P e_i||. The identity is

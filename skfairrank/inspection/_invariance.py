@@ -36,8 +36,9 @@ def invariance_regularizer(
 
     ``"exact"``: s in the sensitive subspace with :math:`\|s\| \le r`, e orthogonal to it, and over all queries the mean transport
     cost :math:`\frac1n \sum_i \|e_i\|^2` at most epsilon. With :math:`a = r \|Aw\|`, :math:`b = \|Pw\|`,
-    :math:`R = \mathrm{mean}_q \frac{n_q}{2} (a + b u_q)^2`, :math:`\mathrm{mean}_q u_q^2 = \varepsilon`: the budget goes to the queries
-    where it buys most. For queries of one size n, :math:`R = \frac n2 (a + \sqrt\varepsilon\, b)^2`.
+    :math:`R = \mathrm{mean}_q \frac{n_q}{2} (a + b u_q)^2`, :math:`\mathrm{mean}_q u_q^2 = \varepsilon`: the budget
+    goes to the queries where it buys most. For queries of one size n, :math:`R = \frac n2 (a + \sqrt\varepsilon\,
+    b)^2`.
 
     ``"exact_box"``: each coefficient along the raw directions within r, each coordinate of e within delta:
     :math:`R = \mathrm{mean}_q \frac{n_q}{2} (r \sum_k |V_k w| + \delta \|w\|_1)^2`.
@@ -87,8 +88,8 @@ def invariance_regularizer(
     queries = Queries.from_qid(qid, len(X))
     if not len(weights) == X.shape[1] == metric.directions_.shape[1]:
         raise ValueError(
-            f"There are {len(weights)} weights, X has {X.shape[1]} features and the metric {metric.directions_.shape[1]}: they must "
-            "be the same features."
+            f"There are {len(weights)} weights, X has {X.shape[1]} features and the metric {metric.directions_.shape[1]}: "
+            "they must be the same features."
         )
     for name, value in (("epsilon", epsilon), ("subspace_radius", subspace_radius), ("feature_radius", feature_radius)):
         if value is not None and not (np.isfinite(value) and value >= 0):
@@ -102,8 +103,12 @@ def invariance_regularizer(
         return _attack.exact_budget(weights, basis, sizes, shares, float(epsilon), float(subspace_radius), gradient)[0]
     if adversary == "exact_box":
         if feature_radius is None:
-            raise ValueError('adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.')
-        return _attack.exact_box(weights, raw, float(sizes @ shares), float(subspace_radius), float(feature_radius), gradient)
+            raise ValueError(
+                'adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.'
+            )
+        return _attack.exact_box(
+            weights, raw, float(sizes @ shares), float(subspace_radius), float(feature_radius), gradient
+        )
     if adversary != "ascent":
         raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box" or "ascent".')
     rng = as_generator(random_state)
@@ -123,7 +128,9 @@ def _weights_and_metric(estimator_or_weights, metric):
             )
         check_is_fitted(estimator)
         if not hasattr(estimator, "coef_"):
-            raise ValueError(f"{type(estimator).__name__} has no coef_: the regulariser in closed form needs linear scores.")
+            raise ValueError(
+                f"{type(estimator).__name__} has no coef_: the regulariser in closed form needs linear scores."
+            )
         weights = np.ravel(estimator.coef_)
         metric = getattr(estimator, "metric_", None) if metric is None else metric
     else:

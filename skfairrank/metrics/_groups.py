@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from skfairrank._validation import as_values
+
 __all__ = ["check_groups"]
 
 
@@ -55,12 +57,7 @@ def check_groups(sensitive_features, n_rows: int, *, at_most: int | None = None)
 
 
 def _one_column(values, name: str) -> np.ndarray:
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    elif not isinstance(values, np.ndarray):
-        # NumPy would turn ["A", nan] into the strings "A" and "nan".
-        array = np.asarray(values)
-        values = np.array(values, dtype=object) if array.dtype.kind in "US" else array
+    values = as_values(values)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:

@@ -80,7 +80,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         Sampled rankings per query and step, at least 2 (the paper's MC).
     alpha : float, default=0.0
         Strength of the l2 penalty ``alpha / 2 * ||coef_||^2``.
-    tol : float, default=1e-5
+    tol : float, default=1e-4
         With `early_stopping`, the least gain of the held-out objective that counts. With `solver="lbfgs"`, the largest entry of
         the projected gradient at which to stop.
     early_stopping : bool, default=False
@@ -101,7 +101,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
     coef_ : ndarray of float64, shape (n_features,)
     n_iter_ : int
         Steps taken.
-    history_ : dict of ndarray, each of shape (n_iter_,)
+    history_ : dict of ndarray, each of n_iter_ entries
         "utility" (mean NDCG of the step's sampled rankings; a query without any relevant row counts as 0), "regularizer",
         "query_distance" and "lambda" (see `SenSTIRRanker`).
     n_queries_ : int
@@ -150,7 +150,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         batch_size=10,
         n_samples=25,
         alpha=0.0,
-        tol=1e-5,
+        tol=1e-4,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=5,
@@ -198,6 +198,8 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
+        for name in ("validation_scores_", "groups_"):  # of an earlier fit with other settings
+            self.__dict__.pop(name, None)
         data, y = self._training_data(X, y, qid)
         X, queries = data.X, data.queries
         context = None
@@ -226,7 +228,9 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         """What `fit` makes of its arguments: the core's data, and y as checked."""
         X, y, queries = self._check_training_data(X, y, qid)
         discount = discounts(int(queries.sizes.max()))
-        return Data(X, queries, queries.ungroup(normalized_gains(queries.group(y), queries.offsets, discount)), discount), y
+        return Data(
+            X, queries, queries.ungroup(normalized_gains(queries.group(y), queries.offsets, discount)), discount
+        ), y
 
     # What subclasses replace; a ranker without a regulariser has none of it.
 
@@ -249,7 +253,8 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         return None
 
     def _fitted_attributes(self, state) -> dict:
-        return {"coef_": state.w, "n_iter_": state.n_iter, "history_": state.history}
+        history = {name: values[: state.n_iter].copy() for name, values in state.history.items()}
+        return {"coef_": state.w.copy(), "n_iter_": state.n_iter, "history_": history}
 
     def _initial_state(self, n_features, rng) -> TrainingState:
         lambda_ = INITIAL_LAMBDA
@@ -302,8 +307,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             alpha=float(self.alpha),
             order_rng=order_rng,
             noise_rng=noise_rng,
-            after_steps=progress,
-            report_every=progress.every,
+            progress=progress,
             projector=projector,
         )
         if stopping is not None:
@@ -345,4 +349,3 @@ def _read_only(X: np.ndarray) -> np.ndarray:
     view = np.asarray(X).view()
     view.flags.writeable = False
     return view
-

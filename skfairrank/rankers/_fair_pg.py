@@ -44,7 +44,15 @@ class FairExposureGradient(PolicyGradient):
             over_queries(_exact.expected_discounts, offsets, work, h, offsets, self.data.discount, exposure)
         else:  # the same noise as the gradient: the same sampled rankings
             over_queries(
-                _policy.sampled_discounts, offsets, work, h, offsets, batch.noise, self.n_samples, self.data.discount, exposure
+                _policy.sampled_discounts,
+                offsets,
+                work,
+                h,
+                offsets,
+                batch.noise,
+                self.n_samples,
+                self.data.discount,
+                exposure,
             )
         disparity = np.add.reduceat(coefficient * exposure, offsets[:-1])
         is_open = np.repeat(disparity > 0, np.diff(offsets))
@@ -60,9 +68,9 @@ class FairPGRanker(PlackettLuceRanker):
 
     The disparity of a query is the hinge ``max(0, v_A / M_A - v_B / M_B)`` of Singh and Joachims (2019), not squared: v_G is the
     expected exposure of group G's mean item, M_G its mean relevance, M_A >= M_B. It is what
-    `skfairrank.metrics.group_exposure_disparity` measures. REINFORCE with the sampled rankings' mean utility and mean disparity as
-    baselines. (The program behind Bower et al. 2021, Figure 4, multiplied all samples of a query by one number, so the expected
-    gradient of its disparity was zero.)
+    `skfairrank.metrics.group_exposure_disparity` measures. REINFORCE with the sampled rankings' mean utility and mean
+    disparity as baselines. (The program behind Bower et al. 2021, Figure 4, multiplied all samples of a query by one
+    number, so the expected gradient of its disparity was zero.)
 
     Parameters
     ----------
@@ -76,8 +84,9 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     ----------
     coef_, n_iter_, n_queries_, n_features_in_, feature_names_in_, validation_scores_
         As for `PlackettLuceRanker`.
-    history_ : dict of ndarray, each of shape (n_iter_,)
-        "utility", and "regularizer": the mean disparity of the step's sampled rankings, without its weight. "query_distance" is 0.
+    history_ : dict of ndarray, each of n_iter_ entries
+        "utility", and "regularizer": the mean disparity of the step's sampled rankings, without its weight.
+        "query_distance" is 0.
     groups_ : ndarray, shape (2,)
         The two groups, sorted; absent where `fit` got no sensitive features.
 
@@ -103,7 +112,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         batch_size=10,
         n_samples=25,
         alpha=0.0,
-        tol=1e-5,
+        tol=1e-4,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=5,
@@ -133,7 +142,9 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     def _prepare(self, data, y, sensitive_features):
         self._coefficients = None
         if self.solver == "lbfgs" and self.fairness_weight > 0:
-            raise ValueError('FairPGRanker has solver="adam" only: the hinge of exposures has kinks that "lbfgs" cannot cross.')
+            raise ValueError(
+                'FairPGRanker has solver="adam" only: the hinge of exposures has kinks that "lbfgs" cannot cross.'
+            )
         if sensitive_features is None:
             if self.fairness_weight > 0:
                 warnings.warn(

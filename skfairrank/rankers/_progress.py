@@ -51,6 +51,9 @@ class EarlyStopping:
         self.scores: list[float] = []
         self.best, self.best_w, self.waited, self.looked = -np.inf, None, 0, n_plain
 
+    def next_look(self, n_iter: int) -> int:
+        return self.looked + self.every
+
     def __call__(self, state) -> bool:
         if state.n_iter < self.looked + self.every:
             return False
@@ -65,7 +68,7 @@ class EarlyStopping:
 
 
 class Progress:
-    """Called with the training state every `every` steps; true ends training.
+    """Called with the training state now and then; true ends training.
 
     Parameters
     ----------
@@ -79,14 +82,17 @@ class Progress:
     def __init__(self, estimator, max_iter: int, context, reconstruction, early_stopping: EarlyStopping | None):
         self.estimator, self.max_iter, self.context = estimator, max_iter, context
         self.reconstruction, self.early_stopping = reconstruction, early_stopping
-        self.every = self.interval(max_iter)
-        if early_stopping is not None:
-            self.every = min(self.every, early_stopping.every)
         self.printed = self.reported = 0
 
     @classmethod
     def interval(cls, max_iter: int) -> int:
         return max(1, -(-max_iter // cls.REPORTS))
+
+    def next_look(self, n_iter: int) -> int:
+        """The step after which to be called next."""
+        interval = self.interval(self.max_iter)
+        look = (n_iter // interval + 1) * interval
+        return look if self.early_stopping is None else min(look, self.early_stopping.next_look(n_iter))
 
     def __call__(self, state) -> bool:
         stop = self.early_stopping is not None and self.early_stopping(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -30,7 +31,9 @@ def fit_metric(metric, X, sensitive_features=None):
     if isinstance(metric, FrozenEstimator):
         fitted = metric.estimator
         if not hasattr(fitted, "directions_") or not hasattr(fitted, "sensitive_basis_"):
-            raise ValueError("metric is frozen but not fitted, or is no SensitiveSubspaceMetric: fit it before freezing it.")
+            raise ValueError(
+                "metric is frozen but not fitted, or is no SensitiveSubspaceMetric: fit it before freezing it."
+            )
         if fitted.directions_.shape[1] != X.shape[1]:
             raise ValueError(
                 f"metric was fitted on {fitted.directions_.shape[1]} features, but X has {X.shape[1]}: freeze a metric that was "
@@ -49,9 +52,10 @@ def fit_metric(metric, X, sensitive_features=None):
 class SenSTIRRanker(PlackettLuceRanker):
     """Individually fair ranker: expected NDCG minus rho times an optimal-transport invariance regulariser.
 
-    Maximises, by Algorithm 1 of Bower et al. (2021), ``mean U(q) - rho R - alpha / 2 ||coef_||^2`` with ``U`` the expected NDCG of
-    the Plackett-Luce policy and ``R`` the largest mean ``1/2 ||h(q) - h(q')||^2`` over hypothetical queries q' whose mean distance
-    ``d_Q(q, q')`` from q is at most `epsilon`. Scores h are linear. Items are paired with their own attacked copies.
+    Maximises, by Algorithm 1 of Bower et al. (2021), ``mean U(q) - rho R - alpha / 2 ||coef_||^2`` with ``U`` the
+    expected NDCG of the Plackett-Luce policy and ``R`` the largest mean ``1/2 ||h(q) - h(q')||^2`` over hypothetical
+    queries q' whose mean distance ``d_Q(q, q')`` from q is at most `epsilon`. Scores h are linear. Items are paired
+    with their own attacked copies.
 
     Parameters
     ----------
@@ -60,8 +64,8 @@ class SenSTIRRanker(PlackettLuceRanker):
         warning). A `SensitiveSubspaceMetric` is cloned and fitted on the training rows; wrapped in
         `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions.
     rho : float, default=0.1
-        Strength of the regulariser. It has no scale of its own: R is a sum over items, in squared units of scores. 0 gives the plain
-        ranker, bit for bit.
+        Strength of the regulariser. It has no scale of its own: R is a sum over items, in squared units of scores. 0
+        gives the plain ranker, bit for bit.
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
     score_function, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
@@ -87,9 +91,9 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
     relax : float, default=0.0
-        For "exact_box", after the relaxed lasso: weights and sensitive directions that the box set to zero stay there, and the other
-        weights are fitted again with ``rho * (1 - relax)``. In [0, 1]. With `solver="adam"` weights count as zero within twice the
-        learning rate, and the second fit takes as many steps again.
+        For "exact_box", after the relaxed lasso: weights and sensitive directions that the box set to zero stay
+        there, and the other weights are fitted again with ``rho * (1 - relax)``. In [0, 1]. With `solver="adam"`
+        weights count as zero within twice the learning rate, and the second fit takes as many steps again.
 
     Attributes
     ----------
@@ -99,16 +103,17 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     lambda_ : float
         Multiplier of the transport budget after the last step (rho times that of the paper's dual).
     n_iter_ : int
-    history_ : dict of ndarray, each of shape (n_iter_,)
-        "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance" (mean d_Q(q, q'))
-        and "lambda" (after its update). In steps without the regulariser the middle two are 0 and lambda is unchanged.
+    history_ : dict of ndarray, each of n_iter_ entries
+        "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
+        (mean d_Q(q, q')) and "lambda" (after its update). In steps without the regulariser the middle two are 0 and lambda is unchanged.
     n_queries_, n_features_in_, feature_names_in_, validation_scores_
         As for `PlackettLuceRanker`.
 
     Notes
     -----
-    The regulariser compares scores item by item, while d_Q does not see the order of items: a hypothetical query that merely permutes
-    q would cost nothing and count as unfair. The attack keeps every item paired with its own copy, so it never goes there.
+    The regulariser compares scores item by item, while d_Q does not see the order of items: a hypothetical query that
+    merely permutes q would cost nothing and count as unfair. The attack keeps every item paired with its own copy, so
+    it never goes there.
 
     References
     ----------
@@ -168,7 +173,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         batch_size=10,
         n_samples=25,
         alpha=0.0,
-        tol=1e-5,
+        tol=1e-4,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=5,
@@ -209,13 +214,13 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         self.relax = relax
 
     def _prepare(self, data, y, sensitive_features):
-        X = data.X
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and getattr(self.metric, "sensitive_columns", None) is not None:
-            import pandas as pd
+        self.metric_ = self._learn_metric(data.X, sensitive_features)
 
+    def _learn_metric(self, X, sensitive_features):
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
-        self.metric_ = fit_metric(self.metric, X, sensitive_features)
+        return fit_metric(self.metric, X, sensitive_features)
 
     def _strength(self):
         return float(self.rho)
@@ -237,7 +242,9 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
 
     def _optimise(self, data, state, streams, context):
         if self.relax > 0 and self.adversary != "exact_box":
-            raise ValueError(f'relax={self.relax} needs adversary="exact_box": other adversaries set no weights to zero.')
+            raise ValueError(
+                f'relax={self.relax} needs adversary="exact_box": other adversaries set no weights to zero.'
+            )
         if self.rho > 0 and self.solver == "lbfgs" and self.adversary == "ascent":
             raise ValueError(
                 'solver="lbfgs" needs a regulariser in closed form: set adversary="exact" or "exact_box", or use solver="adam".'

@@ -1,0 +1,522 @@
+"""SensitiveSubspaceMetric: directions given or learned, the projector, and what a scikit-learn transformer owes."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from _data import shared_data
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from skfairrank import SenSTIRRanker, SensitiveSubspaceMetric
+
+DECLARED = pytest.mark.filterwarnings("ignore:Nothing is treated as sensitive")
+
+
+def people(n=80, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (X @ rng.normal(size=d) + rng.normal(size=n)).round(3)
+
+
+def angle(U, V):
+    """Largest principal angle between two row spaces, as its sine."""
+    A, B = (np.linalg.svd(np.atleast_2d(M), full_matrices=False) for M in (U, V))
+    A, B = (M[2][M[1] > 1e-9 * M[1][0]] for M in (A, B))
+    assert len(A) == len(B)
+    return np.linalg.norm(A - (A @ B.T) @ B, 2)
+
+
+# Given directions
+
+
+def test_repeated_directions_count_once():
+    """Case 20."""
+    metric = SensitiveSubspaceMetric(directions=[[1, 0, 0], [1, 0, 0]]).fit(np.eye(3))
+    P = metric.components_
+    assert pytest.approx(P.T) == P and P @ P == pytest.approx(P) and np.diag(P) == pytest.approx([0, 1, 1])
+    assert metric.sensitive_basis_.shape == (1, 3)
+    assert metric.directions_.tolist() == [[1, 0, 0], [1, 0, 0]]  # as given: the attack counts along each
+
+
+@pytest.mark.parametrize("K, d", [(1, 1), (1, 4), (3, 4), (4, 4), (6, 4)])
+def test_the_projector_is_that_of_the_orthogonal_complement(K, d):
+    V = np.random.default_rng(K).normal(size=(K, d)) * np.geomspace(1e-6, 1e6, K)[:, None]  # lengths do not matter
+    metric = SensitiveSubspaceMetric(directions=V).fit(np.zeros((2, d)))
+    P, A = metric.components_, metric.sensitive_basis_
+    assert A @ A.T == pytest.approx(np.eye(min(K, d)), abs=1e-12)
+    assert P @ (V / np.linalg.norm(V, axis=1, keepdims=True)).T == pytest.approx(0, abs=1e-9)
+    assert pytest.approx(P @ P, abs=1e-12) == P and np.trace(P) == pytest.approx(max(d - K, 0), abs=1e-9)
+    assert metric.get_mahalanobis_matrix() == pytest.approx(P)
+    if K < d:
+        Q, _ = np.linalg.qr(V.T / np.linalg.norm(V, axis=1))
+        assert pytest.approx(np.eye(d) - Q @ Q.T, abs=1e-10) == P
+
+
+def test_near_duplicate_directions_are_cut_by_rank():
+    """Case 20: what differs by 1e-9 is noise, and no projector is made of it."""
+    v = np.array([1.0, 2.0, -1.0])
+    metric = SensitiveSubspaceMetric(directions=[v, v + [0, 0, 1e-9]]).fit(np.eye(3))
+    assert metric.sensitive_basis_.shape == (1, 3)
+    P = metric.components_
+    assert pytest.approx(P @ P, abs=1e-8) == P
+    assert pytest.approx(np.eye(3) - np.outer(v, v) / (v @ v), abs=1e-8) == P
+    sharper = SensitiveSubspaceMetric(directions=[v, v + [0, 0, 1e-9]], rank_tolerance=1e-11).fit(np.eye(3))
+    assert sharper.sensitive_basis_.shape == (2, 3)
+    assert sharper.components_ @ sharper.components_ == pytest.approx(sharper.components_, abs=1e-8)
+
+
+def test_a_zero_direction_has_no_effect_and_a_warning():
+    """Case 20."""
+    with pytest.warns(UserWarning, match="1 of 1 sensitive directions are zero"):
+        metric = SensitiveSubspaceMetric(directions=np.zeros((1, 3))).fit(np.eye(3))
+    assert metric.components_.tolist() == np.eye(3).tolist()
+    assert metric.directions_.shape == metric.sensitive_basis_.shape == (0, 3)
+    with pytest.warns(UserWarning, match="1 of 2 sensitive directions are zero"):
+        metric = SensitiveSubspaceMetric(directions=[[0, 0, 0], [0, 1, 0]]).fit(np.eye(3))
+    assert metric.components_ == pytest.approx(np.diag([1, 0, 1])) and metric.directions_.tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.xfail(strict=True, reason="the norm of a direction of 1e200 overflows: a RuntimeWarning, and the direction is lost")
+def test_directions_of_any_length_count():
+    metric = SensitiveSubspaceMetric(directions=[[0.0, 1e200, 0.0]]).fit(np.eye(3))
+    assert metric.components_ == pytest.approx(np.diag([1, 0, 1]))
+
+
+def test_one_direction_may_be_flat():
+    assert SensitiveSubspaceMetric(directions=[0, 2]).fit(np.eye(2)).components_ == pytest.approx(np.diag([1, 0]))
+    assert SensitiveSubspaceMetric([3]).fit([[1.0], [2.0]]).components_ == pytest.approx(np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize(
+    "directions, message",
+    [
+        (np.ones((1, 2)), r"directions has shape \(1, 2\), but X has 3 features"),
+        ([[1, np.nan, 0]], "directions contains NaN"),
+        ([[1, np.inf, 0]], "directions contains infinity"),
+        (np.zeros((0, 3)), "0 sample"),
+    ],
+)
+def test_directions_that_do_not_fit_are_an_error(directions, message):
+    with pytest.raises(ValueError, match=message):
+        SensitiveSubspaceMetric(directions=directions).fit(np.eye(3))
+
+
+def test_the_metric_keeps_no_view_of_the_directions_it_was_given():
+    V = np.array([[1.0, 0.0]])
+    metric = SensitiveSubspaceMetric(directions=V).fit(np.eye(2))
+    V[:] = 7
+    assert metric.directions_.tolist() == [[1, 0]]
+
+
+def test_directions_and_sensitive_columns_exclude_each_other():
+    with pytest.raises(ValueError, match="either directions or sensitive_columns"):
+        SensitiveSubspaceMetric(directions=[[1, 0]], sensitive_columns=[0]).fit(np.eye(2))
+
+
+# Learned directions
+
+
+def test_nothing_sensitive_is_the_euclidean_metric_with_a_warning():
+    with pytest.warns(UserWarning, match="Nothing is treated as sensitive"):
+        metric = SensitiveSubspaceMetric().fit(np.eye(3))
+    assert metric.components_.tolist() == np.eye(3).tolist()
+    assert metric.pair_distance([[[0, 0, 0], [3, 4, 0]]]).tolist() == [5.0]
+
+
+def test_german_credit_learns_age_as_the_paper_did():
+    """RidgeCV predicts age from the other columns, on every person once; and age's own axis."""
+    with np.load(shared_data("german_seed0.npz")) as data:
+        X = data["X_train"]
+    metric = SensitiveSubspaceMetric(sensitive_columns=[0]).fit(X)
+    once = np.unique(X, axis=0)
+    assert len(once) < len(X) / 5
+    expected = np.zeros((2, X.shape[1]))
+    expected[0, 1:] = RidgeCV().fit(once[:, 1:], once[:, 0]).coef_
+    expected[1, 0] = 1
+    assert metric.directions_ == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    repeated = RidgeCV().fit(X[:, 1:], X[:, 0]).coef_
+    assert np.abs(repeated - expected[0, 1:]).max() > 0.01  # rows as they come would give something else
+    every = SensitiveSubspaceMetric(sensitive_columns=[0], distinct=False).fit(X)
+    assert every.directions_[0, 1:] == pytest.approx(repeated, rel=1e-6, abs=1e-8)
+
+
+def test_the_synthetic_task_learns_the_majority_as_the_paper_did():
+    with np.load(shared_data("senstir_synthetic.npz")) as data:
+        X, majority = data["X_train"], data["majority_train"]
+    metric = SensitiveSubspaceMetric(classifier=LogisticRegression(C=100)).fit(X, sensitive_features=majority)
+    rows = np.unique(np.column_stack([X, majority]), axis=0)
+    expected = LogisticRegression(C=100).fit(rows[:, :2], rows[:, 2]).coef_
+    assert metric.directions_ == pytest.approx(expected, rel=1e-6)
+    assert np.linalg.norm(metric.directions_) == pytest.approx(52, abs=1)  # DESIGN's measure of the raw direction
+
+
+TWO = np.array(list("ab" * 40))
+KINDS = {
+    "list of str": lambda: list(TWO),
+    "fixed-width strings": lambda: TWO,
+    "objects": lambda: TWO.astype(object),
+    "bool": lambda: TWO == "b",
+    "list of bool": lambda: [bool(b) for b in TWO == "b"],
+    "two ints": lambda: np.where(TWO == "b", 7, -3),
+    "two floats": lambda: np.where(TWO == "b", 1.5, 0.1),
+    "nullable boolean": lambda: pd.array(TWO == "b", dtype="boolean"),
+    "Series with another index": lambda: pd.Series(TWO, index=np.arange(80)[::-1]),
+    "categorical": lambda: pd.Categorical(TWO),
+    "categorical of ints": lambda: pd.Series(pd.Categorical(np.where(TWO == "b", 9, 4))),
+    "column": lambda: (TWO == "b")[:, None],
+    "DataFrame": lambda: pd.DataFrame({"sex": TWO}),
+    "pandas string": lambda: pd.Series(TWO, dtype="string"),
+    "polars": lambda: pl.Series(list(TWO)),
+    "polars frame": lambda: pl.DataFrame({"sex": list(TWO)}),
+}
+NEEDS_PYARROW = pytest.mark.xfail(strict=True, reason="polars is read by to_pandas, which needs pyarrow")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=NEEDS_PYARROW if kind.startswith("polars") else ()) for kind in KINDS]
+)
+def test_two_groups_of_any_kind_give_the_logistic_direction(kind):
+    X, _ = people()
+    metric = SensitiveSubspaceMetric().fit(X, sensitive_features=KINDS[kind]())
+    expected = LogisticRegression(max_iter=1000).fit(X, TWO == "b").coef_
+    assert metric.directions_.shape == (1, 4)
+    assert metric.directions_ == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["str", "categorical of ints", "categorical in another order"])
+def test_k_groups_give_k_directions(kind):
+    X, number = people()
+    codes = np.digitize(number, [-1, 1])
+    groups = {
+        "str": np.array(list("xyz"))[codes],
+        "categorical of ints": pd.Categorical(codes),
+        "categorical in another order": pd.Categorical(codes, categories=[2, 0, 1], ordered=True),
+    }[kind]
+    metric = SensitiveSubspaceMetric().fit(X, sensitive_features=groups)
+    expected = LogisticRegression(max_iter=1000).fit(X, codes).coef_
+    assert metric.directions_.shape == (3, 4)
+    assert metric.sensitive_basis_.shape == (2, 4)  # the three sum to zero
+    assert angle(metric.directions_, expected) < 1e-3
+    assert np.sort(np.linalg.norm(metric.directions_, axis=1)) == pytest.approx(
+        np.sort(np.linalg.norm(expected, axis=1)), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, pd.Series, lambda v: pd.array(v, dtype="Float64"), lambda v: v[:, None]])
+def test_numbers_give_the_ridge_direction(kind):
+    X, number = people()
+    metric = SensitiveSubspaceMetric().fit(X, sensitive_features=kind(number))
+    assert metric.directions_ == pytest.approx(RidgeCV().fit(X, number).coef_[None], rel=1e-8)
+
+
+def test_several_attributes_are_learned_one_by_one():
+    X, number = people()
+    groups = np.array(list("xyz"))[np.digitize(number, [-1, 1])]
+    frame = pd.DataFrame({"sex": TWO, "age": number, "origin": groups})
+    metric = SensitiveSubspaceMetric().fit(X, sensitive_features=frame)
+    alone = [SensitiveSubspaceMetric().fit(X, sensitive_features=frame[name]).directions_ for name in frame]
+    assert metric.directions_.tolist() == np.vstack(alone).tolist() and metric.directions_.shape == (5, 4)
+
+
+def test_other_models_may_learn_the_directions():
+    X, number = people()
+    frame = pd.DataFrame({"sex": TWO, "age": number})
+    classifier, regressor = LogisticRegression(C=0.01), Ridge(alpha=300)
+    metric = SensitiveSubspaceMetric(classifier=classifier, regressor=regressor).fit(X, sensitive_features=frame)
+    assert metric.directions_[0] == pytest.approx(LogisticRegression(C=0.01).fit(X, TWO == "b").coef_[0], rel=1e-3)
+    assert metric.directions_[1] == pytest.approx(Ridge(alpha=300).fit(X, number).coef_, rel=1e-8)
+    assert not hasattr(classifier, "coef_") and not hasattr(regressor, "coef_")  # clones were fitted
+
+
+def test_a_model_that_is_not_linear_is_an_error():
+    X, _ = people()
+    metric = SensitiveSubspaceMetric(classifier=DecisionTreeClassifier())
+    with pytest.raises(ValueError, match="DecisionTreeClassifier has no coef_"):
+        metric.fit(X, sensitive_features=TWO)
+
+
+@pytest.mark.parametrize("constant", ["a", 3.0, True])
+def test_a_constant_attribute_teaches_nothing_and_warns(constant):
+    X, _ = people()
+    with pytest.warns(UserWarning, match="one value only"):
+        metric = SensitiveSubspaceMetric().fit(X, sensitive_features=[constant] * len(X))
+    assert metric.components_.tolist() == np.eye(4).tolist()
+    with pytest.warns(UserWarning, match="attribute country.*one value only"):
+        metric = SensitiveSubspaceMetric().fit(X, sensitive_features=pd.DataFrame({"country": [constant] * len(X), "sex": TWO}))
+    assert metric.directions_.shape == (1, 4)
+
+
+def test_a_constant_sensitive_column_keeps_its_axis():
+    X, _ = people()
+    X[:, 1] = 5
+    with pytest.warns(UserWarning, match="column 1.*one value only"):
+        metric = SensitiveSubspaceMetric(sensitive_columns=1).fit(X)
+    assert metric.directions_.tolist() == [[0, 1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    "values", [[None, *TWO[1:]], [np.nan, *np.arange(79)], pd.array([None, *np.arange(79)], "Int64"), pd.Categorical([None, *TWO[1:]])]
+)
+def test_missing_attributes_are_an_error(values):
+    with pytest.raises(ValueError, match=r"sensitive_features.*missing values"):
+        SensitiveSubspaceMetric().fit(people()[0], sensitive_features=values)
+
+
+@pytest.mark.xfail(strict=True, reason="NumPy turns NaN in a list of strings into a group 'nan'")
+def test_nan_in_a_list_of_strings_is_missing():
+    with pytest.raises(ValueError, match=r"sensitive_features.*missing values"):
+        SensitiveSubspaceMetric().fit(people()[0], sensitive_features=[np.nan, *TWO[1:]])
+
+
+@pytest.mark.parametrize("values", [TWO[:5], np.zeros((80, 2, 2)), pd.DataFrame(index=range(80)), "ab"])
+def test_attributes_of_another_shape_are_an_error(values):
+    with pytest.raises(ValueError, match="sensitive_features"):
+        SensitiveSubspaceMetric().fit(people()[0], sensitive_features=values)
+
+
+@pytest.mark.parametrize("metric", [SensitiveSubspaceMetric([[0, 0, 1, 0]]), SensitiveSubspaceMetric(sensitive_columns=2)])
+def test_attributes_are_ignored_where_the_metric_knows_its_directions(metric):
+    """The same sensitive_features go to fit and to the scorers of a search."""
+    X, _ = people()
+    alone = clone(metric).fit(X).directions_
+    assert metric.fit(X, sensitive_features=TWO).directions_.tolist() == alone.tolist()
+    assert metric.fit(X, sensitive_features=[None] * 3).directions_.tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("distinct", [True, False])
+def test_row_order_and_repetition_leave_the_same_bits(distinct):
+    X, number = people()
+    order = np.random.default_rng(1).permutation(80)
+    again = np.r_[order, order[:30]] if distinct else order
+    frame = pd.DataFrame({"sex": TWO, "age": number})
+    for kwargs, attributes in (({}, frame), ({"sensitive_columns": [0, 2]}, None)):
+        a, b = (
+            SensitiveSubspaceMetric(distinct=distinct, **kwargs).fit(
+                X[rows], sensitive_features=None if attributes is None else attributes.iloc[rows]
+            )
+            for rows in (np.arange(80), again)
+        )
+        np.testing.assert_array_equal(a.directions_, b.directions_)
+        np.testing.assert_array_equal(a.sensitive_basis_, b.sensitive_basis_)
+
+
+# Sensitive columns
+
+
+@pytest.mark.parametrize("columns", [["b", "d"], np.array(["b", "d"]), [1, 3], (1, -1), np.array([1, 3]), pd.Index(["b", "d"])])
+def test_columns_by_name_or_position_are_predicted_from_the_others(columns):
+    X, _ = people()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    metric = SensitiveSubspaceMetric(sensitive_columns=columns).fit(frame)
+    expected = np.zeros((4, 4))
+    expected[0, [0, 2]] = RidgeCV().fit(X[:, [0, 2]], X[:, 1]).coef_
+    expected[2, [0, 2]] = RidgeCV().fit(X[:, [0, 2]], X[:, 3]).coef_
+    expected[1, 1] = expected[3, 3] = 1
+    assert metric.directions_ == pytest.approx(expected, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("columns", ["b", 1, np.int64(1), -3, [1, "b"], [1, 1]])
+def test_a_single_column_may_stand_alone_and_counts_once(columns):
+    frame = pd.DataFrame(people()[0], columns=list("abcd"))
+    assert SensitiveSubspaceMetric(sensitive_columns=columns).fit(frame).directions_.shape == (2, 4)
+
+
+def test_a_column_of_two_values_is_classified():
+    X, _ = people()
+    X[:, 0] = TWO == "b"
+    metric = SensitiveSubspaceMetric(sensitive_columns=0).fit(X)
+    assert metric.directions_[0, 1:] == pytest.approx(
+        LogisticRegression(max_iter=1000).fit(X[:, 1:], TWO == "b").coef_[0], rel=1e-3, abs=1e-5
+    )
+
+
+def test_all_columns_may_be_sensitive():
+    metric = SensitiveSubspaceMetric(sensitive_columns=[0, 1, 2]).fit(people(d=3)[0])
+    assert metric.directions_.tolist() == np.eye(3).tolist()
+    assert metric.components_ == pytest.approx(np.zeros((3, 3)), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        ([4], "sensitive_columns has 4, but X has 4 columns"),
+        ([-5], "sensitive_columns has -5"),
+        (["e"], r"names 'e', which is not among the columns \['a', 'b', 'c', 'd'\]"),
+        ([], "sensitive_columns is empty"),
+        (np.array([], int), "sensitive_columns is empty"),
+    ],
+)
+def test_columns_that_are_not_there_are_an_error(columns, message):
+    frame = pd.DataFrame(people()[0], columns=list("abcd"))
+    with pytest.raises(ValueError, match=message):
+        SensitiveSubspaceMetric(sensitive_columns=columns).fit(frame)
+
+
+@pytest.mark.xfail(strict=True, reason="a mask [True, False, ..] is read as the positions 1 and 0")
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_a_mask_of_columns_is_a_mask_or_an_error(kind):
+    X, _ = people()
+    mask = kind([False, False, True, False])
+    try:
+        metric = SensitiveSubspaceMetric(sensitive_columns=mask).fit(X)
+    except (ValueError, TypeError):
+        return
+    assert metric.directions_.tolist() == SensitiveSubspaceMetric(sensitive_columns=2).fit(X).directions_.tolist()
+
+
+def test_names_that_were_lost_are_an_error_with_the_remedy():
+    frame = pd.DataFrame(people()[0], columns=list("abcd"))
+    pipe = make_pipeline(StandardScaler(), SensitiveSubspaceMetric(sensitive_columns="b"))
+    with pytest.raises(ValueError, match=r"names 'b', but X has no column names.*set_output"):
+        pipe.fit(frame)
+    by_position = make_pipeline(StandardScaler(), SensitiveSubspaceMetric(sensitive_columns=1)).fit(frame)
+    named = pipe.set_output(transform="pandas").fit(frame)
+    assert named[-1].directions_.tolist() == by_position[-1].directions_.tolist()
+
+
+# As a transformer, and as metric-learn has it
+
+
+def test_transform_projects_out_the_subspace():
+    X, _ = people()
+    metric = SensitiveSubspaceMetric(np.random.default_rng(0).normal(size=(2, 4))).fit(X)
+    Z = metric.transform(X)
+    assert pytest.approx(X @ metric.components_, abs=1e-12) == Z
+    assert metric.transform(Z) == pytest.approx(Z, abs=1e-12)
+    assert metric.fit_transform(X).tolist() == Z.tolist()
+
+
+def test_float32_stays_float32():
+    X = people()[0].astype(np.float32)
+    metric = SensitiveSubspaceMetric([[1, 1, 0, 0]]).fit(X)
+    assert metric.transform(X).dtype == np.float32
+    assert metric.transform(X) == pytest.approx(metric.transform(X.astype(float)), abs=1e-6)
+
+
+@pytest.mark.parametrize("output, kind", [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_set_output_keeps_names(output, kind):
+    frame = pd.DataFrame(people()[0], columns=list("abcd"), index=np.arange(80) * 2)
+    out = SensitiveSubspaceMetric([[1, 0, 0, 0]]).set_output(transform=output).fit_transform(frame)
+    assert isinstance(out, kind) and list(out.columns) == list("abcd")
+    assert np.asarray(out)[:, 0] == pytest.approx(0)
+    if output == "pandas":
+        assert (out.index == frame.index).all()
+
+
+def test_pair_distance_is_plain_and_its_score_the_negative():
+    X, _ = people()
+    metric = SensitiveSubspaceMetric([[1, 2, 0, 0], [0, 0, 1, 0]]).fit(X)
+    pairs = np.stack([X[:40], X[40:]], axis=1)
+    difference, M = X[:40] - X[40:], metric.get_mahalanobis_matrix()
+    expected = np.sqrt(np.einsum("ni,ij,nj->n", difference, M, difference))
+    assert metric.pair_distance(pairs) == pytest.approx(expected, rel=1e-12)
+    assert metric.pair_score(pairs) == pytest.approx(-expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("pairs", [np.zeros((3, 2, 5)), np.zeros((3, 3, 4)), np.zeros((3, 4)), np.full((1, 2, 4), np.nan)])
+def test_pairs_of_another_shape_are_an_error(pairs):
+    metric = SensitiveSubspaceMetric([[1, 0, 0, 0]]).fit(people()[0])
+    with pytest.raises(ValueError, match="pairs"):
+        metric.pair_distance(pairs)
+
+
+def test_the_number_of_features_is_checked():
+    metric = SensitiveSubspaceMetric([[1, 0, 0, 0]]).fit(people()[0])
+    for call in (
+        lambda: metric.transform(np.zeros((2, 3))),
+        lambda: metric.query_distances(np.zeros((2, 3))),
+        lambda: metric.query_distances(np.zeros((2, 4)), np.zeros((2, 5))),
+    ):
+        with pytest.raises(ValueError, match="features"):
+            call()
+
+
+def test_an_unfitted_metric_says_so():
+    metric = SensitiveSubspaceMetric([[1, 0]])
+    for call in (
+        lambda: metric.components_,
+        lambda: metric.transform(np.eye(2)),
+        lambda: metric.pair_distance(np.zeros((1, 2, 2))),
+        lambda: metric.query_distances(np.eye(2)),
+    ):
+        with pytest.raises(sklearn.exceptions.NotFittedError):
+            call()
+
+
+def test_clone_and_pickle_keep_what_they_should():
+    X, _ = people()
+    metric = SensitiveSubspaceMetric(
+        sensitive_columns=["b"], classifier=LogisticRegression(C=3), regressor=LinearRegression(), distinct=False, rank_tolerance=1e-4
+    )
+    again = clone(metric)
+    assert str(again.get_params()) == str(metric.get_params()) and not hasattr(again, "directions_")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    metric.fit(frame)
+    restored = pickle.loads(pickle.dumps(metric))
+    assert restored.transform(frame).tolist() == metric.transform(frame).tolist()
+
+
+@pytest.mark.parametrize("bad", [{"distinct": "yes"}, {"rank_tolerance": "small"}, {"classifier": 3}, {"directions": 3}])
+def test_bad_parameters_are_an_error(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        SensitiveSubspaceMetric(**bad).fit(np.eye(2))
+
+
+# As a ranker's metric
+
+
+def task(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 4))
+    return X, rng.integers(0, 3, 40).astype(float), np.repeat(np.arange(8), 5)
+
+
+def test_a_frozen_metric_is_used_as_fitted():
+    """FrozenEstimator: nothing is learned again, whatever comes to fit."""
+    X, y, qid = task()
+    metric = SensitiveSubspaceMetric().fit(people()[0], sensitive_features=TWO)
+    ranker = SenSTIRRanker(FrozenEstimator(metric), max_iter=3).fit(X, y, qid=qid, sensitive_features=y)
+    assert ranker.metric_ is metric
+
+
+def test_a_metric_that_is_not_frozen_is_cloned_and_fitted_on_the_training_rows():
+    X, y, qid = task()
+    metric = SensitiveSubspaceMetric(sensitive_columns=[1])
+    ranker = SenSTIRRanker(metric, max_iter=3).fit(X, y, qid=qid)
+    assert not hasattr(metric, "directions_")
+    assert ranker.metric_.directions_.tolist() == clone(metric).fit(X).directions_.tolist()
+
+
+@pytest.mark.parametrize("metric", [[[0, 1, 0, 0]], np.array([0.0, 1, 0, 0]), pd.DataFrame([[0, 1, 0, 0]])])
+def test_directions_stand_for_a_metric(metric):
+    X, y, qid = task()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker = SenSTIRRanker(metric, max_iter=3).fit(X, y, qid=qid, sensitive_features=y)
+    assert ranker.metric_.directions_.tolist() == [[0, 1, 0, 0]]
+
+
+def test_a_frozen_metric_of_other_features_or_unfitted_is_an_error():
+    X, y, qid = task()
+    other = SensitiveSubspaceMetric([[1, 0]]).fit(np.eye(2))
+    with pytest.raises(ValueError, match="fitted on 2 features, but X has 4"):
+        SenSTIRRanker(FrozenEstimator(other), max_iter=3).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="frozen but not fitted"):
+        SenSTIRRanker(FrozenEstimator(SensitiveSubspaceMetric([[1, 0, 0, 0]])), max_iter=3).fit(X, y, qid=qid)
+
+
+@pytest.mark.xfail(strict=True, reason="metric_ is fitted without the feature names of X")
+def test_the_metric_of_a_ranker_knows_the_names_of_features():
+    X, y, qid = task()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    ranker = SenSTIRRanker(max_iter=3).fit(frame, y, qid=qid, sensitive_features=y > 1)
+    assert ranker.metric_.query_distances(frame, qid_X=qid).shape == (8, 8)

@@ -1,0 +1,253 @@
+"""d_Q: optimal transport between two queries' items, squared distances, uniform weights."""
+
+import numpy as np
+import ot
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from skfairrank import SensitiveSubspaceMetric
+from skfairrank._kernels import transport as kernels
+from skfairrank.transport import pairing_cost, transport_plan
+
+
+def pot(cost):
+    n, m = cost.shape
+    return ot.emd2(np.full(n, 1 / n), np.full(m, 1 / m), cost)
+
+
+def costs(n, m, seed=0, d=4):
+    rng = np.random.default_rng(seed)
+    return pairing_cost(rng.normal(size=(n, d)), rng.normal(size=(m, d)))
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (2, 2), (10, 10), (20, 20), (1, 7), (7, 1), (2, 3), (3, 2), (10, 20), (13, 5)])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_distance_is_that_of_pot(n, m, seed):
+    cost = costs(n, m, seed)
+    distance, plan = transport_plan(cost)
+    assert distance == pytest.approx(pot(cost), abs=1e-10)
+    assert plan.sum(axis=1) == pytest.approx(1 / n) and plan.sum(axis=0) == pytest.approx(1 / m)
+    assert (plan >= 0).all() and (plan * cost).sum() == pytest.approx(distance, abs=1e-12)
+    assert transport_plan(cost, plan=False)[0] == distance
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_the_distance_is_the_best_of_all_pairings(n):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        Z, Z_other = rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
+        expected = reference.transport_distance_by_permutations(Z, Z_other)
+        assert transport_plan(pairing_cost(Z, Z_other))[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_unequal_sizes_by_hand():
+    """Half of {0, 4} goes to 1, so does the other half: (1 + 9) / 2. Against {0, 2, 4}: the middle item is shared."""
+    assert transport_plan(pairing_cost(np.array([[0.0], [4.0]]), np.array([[1.0]])))[0] == 5.0
+    cost = pairing_cost(np.array([[0.0], [4.0]]), np.array([[0.0], [2.0], [4.0]]))
+    distance, plan = transport_plan(cost)
+    assert distance == pytest.approx(4 / 3, rel=1e-12)
+    assert plan == pytest.approx(np.array([[1 / 3, 1 / 6, 0], [0, 1 / 6, 1 / 3]]), abs=1e-12)
+
+
+@pytest.mark.parametrize("n, m", [(6, 6), (4, 6)])
+def test_distances_of_one_feature_are_those_of_sorted_items(n, m):
+    """In one dimension the monotone coupling is optimal: the integral of the squared difference of the quantile functions."""
+    rng = np.random.default_rng(n * m)
+    x, z = rng.normal(size=n), rng.normal(size=m)
+    levels = (np.arange(n * m) + 0.5) / (n * m)
+    expected = np.mean((np.sort(x)[(levels * n).astype(int)] - np.sort(z)[(levels * m).astype(int)]) ** 2)
+    assert transport_plan(pairing_cost(x[:, None], z[:, None]))[0] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("Z", [[[1e200]], [[-1e308]], [[np.nan]], [[np.inf]]])
+def test_costs_that_overflow_are_an_error(Z):
+    """Case 20: solvers return nonsense for such a cost without a word."""
+    with pytest.raises(ValueError, match="not finite.*StandardScaler"):
+        pairing_cost(np.array(Z), np.array([[1.0], [1e308]]))
+
+
+def test_a_failed_solver_is_an_error(monkeypatch):
+    monkeypatch.setattr(ot, "emd", lambda *a, **k: (np.zeros((2, 3)), {"warning": "numItermax reached"}))
+    with pytest.raises(RuntimeError, match="2 and 3 items failed: numItermax"):
+        transport_plan(costs(2, 3))
+
+
+# The compiled assignment
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 40])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_compiled_assignment_is_scipys(n, seed):
+    cost = costs(n, n, seed)
+    column = np.full(n + 3, -9)
+    total = kernels.assignment(cost, n, column)
+    rows, columns = linear_sum_assignment(cost)
+    assert total == pytest.approx(cost[rows, columns].sum(), rel=1e-12)
+    assert column[:n].tolist() == columns.tolist() and (column[n:] == -9).all()
+
+
+@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from([1, 2, 4]))
+@settings(deadline=None, derandomize=True, max_examples=150)
+def test_the_compiled_assignment_with_many_ties_costs_what_scipys_does(n, seed, levels):
+    """Integers of few levels, also negative, so that paths through equal costs are taken."""
+    cost = np.random.default_rng(seed).integers(-levels, levels + 1, (n, n)).astype(float)
+    column = np.empty(n, np.int64)
+    total = kernels.assignment(cost, n, column)
+    rows, columns = linear_sum_assignment(cost)
+    assert sorted(column) == list(range(n))
+    assert total == cost[np.arange(n), column].sum() == cost[rows, columns].sum()
+
+
+def test_the_compiled_assignment_reads_a_corner_of_a_larger_matrix():
+    cost = costs(6, 6)
+    column = np.empty(6, np.int64)
+    rows, columns = linear_sum_assignment(cost[:4, :4])
+    assert kernels.assignment(cost, 4, column) == pytest.approx(cost[rows, columns].sum())
+
+
+# Gaps within queries
+
+
+def gaps_of(X, offsets, basis):
+    gaps = np.full(len(offsets) - 1, -1.0)
+    kernels.smallest_gaps(X, np.arange(len(X)), np.array(offsets), np.arange(len(offsets) - 1), basis, gaps)
+    return gaps
+
+
+def test_the_smallest_gap_is_that_of_the_nearest_different_pair():
+    rng = np.random.default_rng(0)
+    X, basis = rng.normal(size=(9, 3)), np.linalg.qr(rng.normal(size=(3, 1)))[0].T
+    X[4] = X[5] + 7 * basis[0]  # equal up to the sensitive direction
+    Z = X @ reference.projector(basis)
+    expected = []
+    for rows in (range(3), range(3, 8)):
+        pairs = [np.linalg.norm(Z[i] - Z[j]) for i in rows for j in rows if i < j and {i, j} != {4, 5}]
+        expected.append(min(pairs))
+    assert gaps_of(X, [0, 3, 8, 9], basis) == pytest.approx([*expected, np.inf], rel=1e-12)
+
+
+def test_gaps_are_found_once():
+    """A query's gap holds for all of training."""
+    gaps = np.array([-1.0, 5.0])
+    kernels.smallest_gaps(np.arange(4.0)[:, None], np.arange(4), np.array([0, 2, 4]), np.arange(2), np.zeros((0, 1)), gaps)
+    assert gaps.tolist() == [1.0, 5.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gaps_of_rows_in_any_place(dtype):
+    """Rows of a batch are picked from X, whose dtype stays."""
+    X = np.array([[0.0, 1], [9, 9], [4, 0], [5, 0]], dtype)
+    gaps = np.full(3, -1.0)
+    kernels.smallest_gaps(X, np.array([3, 0, 2]), np.array([0, 3]), np.array([1]), np.zeros((0, 2)), gaps)
+    assert gaps.tolist() == [-1.0, 1.0, -1.0]
+
+
+# Distances between moved queries
+
+
+@given(st.integers(2, 6), st.integers(0, 10**6), st.sampled_from([0.01, 0.3, 3.0]), st.booleans(), st.booleans())
+@settings(deadline=None, derandomize=True, max_examples=120)
+def test_distances_of_moved_queries_are_scipys(n, seed, move, sensitive, duplicates):
+    """Items nearer and farther than the moves, some equal: whichever of the three ways is taken, the distance is d_Q."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.normal(size=(3, 1)))[0].T if sensitive else np.zeros((0, 3))
+    X = rng.normal(size=(2 * n, 3))
+    if duplicates:
+        X[1] = X[0]
+        X[n + 1 :] = X[n] + np.outer(rng.normal(size=n - 1), basis[0] if sensitive else np.zeros(3))
+    e, c = move * rng.normal(size=(2 * n, 3)), rng.normal(size=(2 * n, len(basis)))
+    got, mean = moved_distances(X, [0, n, 2 * n], basis, c @ basis, e)
+    P = reference.projector(basis)
+    expected = [reference.transport_distance(X[r] @ P, (X + c @ basis + e)[r] @ P) for r in (slice(0, n), slice(n, 2 * n))]
+    assert got == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    assert mean == pytest.approx(np.mean(expected), rel=1e-9, abs=1e-13)
+
+
+def moved_distances(X, offsets, basis, inside, e):
+    """Every row on a path of its own."""
+    offsets, cost = np.array(offsets), ((e @ reference.projector(basis)) ** 2).sum(axis=1)
+    largest = np.sqrt(np.maximum.reduceat(cost, offsets[:-1]))
+    identity_cost = np.add.reduceat(cost, offsets[:-1]) / np.diff(offsets)
+    rows, queries, distance = np.arange(len(X)), np.arange(len(offsets) - 1), np.empty(len(offsets) - 1)
+    mean = kernels.transport_distances(
+        X, rows, offsets, queries, gaps_of(X, offsets, basis), basis, inside, e, rows, largest, identity_cost, distance
+    )
+    return distance, mean
+
+
+def test_two_items_that_trade_places_are_at_distance_zero():
+    """The identity pairing would cost 1."""
+    X = np.array([[0.0], [1.0]])
+    distance, _ = moved_distances(X, [0, 2], np.zeros((0, 1)), np.zeros((2, 1)), np.array([[1.0], [-1.0]]))
+    assert distance.tolist() == [0.0]
+
+
+def test_gaps_of_exactly_twice_the_largest_move_leave_the_identity_optimal():
+    """The triangle inequality: a moved item may come as near to another as it is to where it came from, not nearer."""
+    X = np.array([[0.0], [2.0]])
+    distance, _ = moved_distances(X, [0, 2], np.zeros((0, 1)), np.zeros((2, 1)), np.array([[1.0], [-1.0]]))
+    assert distance.tolist() == [1.0] == [reference.transport_distance(X, np.array([[1.0], [1.0]]))]
+
+
+# Through the metric
+
+
+def test_query_distances_are_squared():
+    """Case 20: d_Q({0, 1}, {1, 3}) = 2.5."""
+    with pytest.warns(UserWarning, match="Nothing is treated as sensitive"):
+        metric = SensitiveSubspaceMetric().fit([[0.0], [1.0]])
+    assert metric.query_distances([[0], [1]], [[1], [3]], qid_X=[0, 0], qid_Y=[0, 0]).tolist() == [[2.5]]
+    assert metric.query_distances([[0], [1]], [[1], [3]]).tolist() == [[2.5]]  # no qid: one query
+
+
+def test_query_distances_of_all_sizes_are_those_of_pot():
+    rng = np.random.default_rng(0)
+    qid_X, qid_Y = rng.permutation(np.repeat([7, 1, 4], [3, 1, 5])), rng.permutation(np.repeat(["b", "a"], [3, 4]))
+    X, Y, direction = rng.normal(size=(9, 4)), rng.normal(size=(7, 4)), rng.normal(size=4)
+    metric = SensitiveSubspaceMetric(directions=direction).fit(X)
+    got = metric.query_distances(X, Y, qid_X=qid_X, qid_Y=qid_Y)
+    P = np.eye(4) - np.outer(direction, direction) / (direction @ direction)
+    for i, a in enumerate([1, 4, 7]):  # sorted ids
+        for j, b in enumerate(["a", "b"]):
+            difference = (X[qid_X == a][:, None] - Y[qid_Y == b][None]) @ P
+            assert got[i, j] == pytest.approx(pot((difference**2).sum(axis=-1)), abs=1e-10)
+    assert metric.query_distances(Y, X, qid_X=qid_Y, qid_Y=qid_X) == pytest.approx(got.T, abs=1e-10)
+    among = metric.query_distances(X, qid_X=qid_X)
+    assert among == pytest.approx(metric.query_distances(X, X, qid_X=qid_X, qid_Y=qid_X), abs=1e-12)
+    assert np.diag(among) == pytest.approx(0, abs=1e-12) and among == pytest.approx(among.T, abs=1e-10)
+
+
+def test_permuting_a_query_or_moving_it_along_the_sensitive_direction_costs_nothing():
+    """Case 20. d_Q does not see the order of items."""
+    rng = np.random.default_rng(1)
+    X, direction = rng.normal(size=(6, 3)), np.array([1.0, 2.0, -1.0])
+    metric = SensitiveSubspaceMetric(directions=direction).fit(X)
+    moved = X[rng.permutation(6)] + np.outer(rng.normal(size=6), direction)
+    assert metric.query_distances(X, moved)[0, 0] == pytest.approx(0, abs=1e-24)
+
+
+def test_integers_are_as_good_as_floats():
+    """Case 20."""
+    X, Y = np.array([[0, 3], [1, 2]]), np.array([[5, 1], [2, 2], [0, 0]])
+    metric = SensitiveSubspaceMetric(directions=[[1, 1]]).fit(X)
+    assert metric.query_distances(X, Y).tolist() == metric.query_distances(X * 1.0, Y * 1.0).tolist()
+    assert metric.transform(X).tolist() == metric.transform(X * 1.0).tolist()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_distances_of_what_is_not_finite_are_an_error_before_any_transport(bad, monkeypatch):
+    """Case 20."""
+    monkeypatch.setattr("skfairrank.fair_metric.transport_plan", lambda *a, **k: pytest.fail("transport was solved"))
+    metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
+    with pytest.raises(ValueError):
+        metric.query_distances([[0, 0], [bad, 0]], [[0, 0], [-bad, 0]])
+
+
+@pytest.mark.parametrize("name, kwargs", [("qid_X", {"qid_X": [1]}), ("qid_Y", {"qid_Y": [1, 2, 3]})])
+def test_messages_name_the_argument(name, kwargs):
+    metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
+    with pytest.raises(ValueError, match=name):
+        metric.query_distances(np.eye(2), np.eye(2), **kwargs)
