@@ -14,7 +14,9 @@ LARGEST_SCORE = 1e150
 
 def as_values(values) -> np.ndarray:
     """Ids or labels as an array of what was given: NumPy alone would turn [1, "a", nan] into three strings."""
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ma.MaskedArray):
+        array = values.astype(object).filled(None) if np.ma.is_masked(values) else values.data
+    elif isinstance(values, np.ndarray):
         array = values
     elif isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
         array = np.asarray(values)  # by value, not by the order in which the categories were declared

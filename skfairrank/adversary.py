@@ -6,12 +6,12 @@ Step (a) of Algorithm 1 (Bower et al. 2021). An adversary is an object with `att
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 
 from skfairrank._kernels import attack as _attack
-from skfairrank._kernels import transport as _transport
 
 __all__ = ["ADVERSARIES", "Ascent", "Attack", "ExactBox", "ExactBudget"]
 
@@ -68,7 +68,7 @@ class Ascent:
         largest = max(float(data.X.max()), -float(data.X.min()))
         if not np.isfinite(4.0 * data.X.shape[1] * largest**2):
             raise ValueError(
-                f"The distance between items overflows: features reach {largest:g}. Scale the features (StandardScaler)."
+                f"The squared distance between items is not finite: features reach {largest:g}. Scale them (StandardScaler)."
             )
         self.data, self.rho, self.epsilon, self.rng = data, float(rho), float(epsilon), rng
         self.raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
@@ -79,49 +79,34 @@ class Ascent:
             float(full_step_size),
             int(full_n_steps),
         )
-        self.subspace_init, self.n_starts = float(subspace_init), subspace_n_starts
+        self.subspace_init, self.n_starts = float(subspace_init), int(subspace_n_starts or 0)
         # Smallest distance within each query, found when the query first comes up.
         self.gaps = np.full(data.queries.n_queries, -1.0)
-        self._layout: dict = {}
         self._gradient = np.empty(data.X.shape[1])
+        self._one_size = bool((data.queries.sizes == data.queries.sizes[0]).all())
+        self._stock, self._used = np.empty(0), 0
 
     def attack(self, batch, w, lambda_):
-        path_of_row, size, buffers = self._paths(batch)
-        inside, e, gap_inside, gap, cost, identity_cost, largest, regularizer, distance = buffers
-        K, d = self.raw.shape
-        if K:
-            c = self.rng.random((len(size), K))
-            c *= 2.0 * self.subspace_init
-            c -= self.subspace_init
-            e[:] = 0.0
-        else:
-            c = np.empty((len(size), 0))
-            e[:] = self.rng.random((len(size), d))
-            e *= 2.0 * self.steps[2]
-            e -= self.steps[2]
-        _attack.attack_along_paths(
-            w, self.raw, self.basis, self.rho, lambda_, size, *self.steps, c, e, inside, gap_inside, gap, cost
-        )
-        gradient = self._gradient
-        kept = _attack.settle_queries(
-            batch.offsets, path_of_row, self.rho, lambda_, gap_inside, gap, cost, inside, e, identity_cost, largest,
-            regularizer, gradient,
+        mean, mean_distance = _attack.ascent_attack(
+            self.data.X, batch.rows, batch.offsets, batch.queries, self.gaps, w, self.raw, self.basis, self.rho, lambda_,
+            self.n_starts, self._uniform(batch), self.subspace_init, *self.steps, self._gradient,
         )  # fmt: skip
-        mean_distance = 0.0
-        if kept:
-            X = self.data.X
-            _transport.smallest_gaps(X, batch.rows, batch.offsets, batch.queries, self.basis, self.gaps)
-            mean_distance = _transport.transport_distances(
-                X, batch.rows, batch.offsets, batch.queries, self.gaps, self.basis, inside, e, path_of_row, largest,
-                identity_cost, distance,
-            )  # fmt: skip
-        mean = float(regularizer.sum()) / len(regularizer)
-        if not (np.isfinite(mean) and np.isfinite(mean_distance)):
+        if not (isfinite(mean) and isfinite(mean_distance)):
             raise ValueError(
-                "The attack on a query is not finite: features or weights are too large. Scale the features (StandardScaler), or "
-                "lower learning_rate, subspace_step_size or full_step_size."
+                "The attack on a query is not finite: features or weights are too large. Scale the features "
+                "(StandardScaler), or lower learning_rate, subspace_step_size or full_step_size."
             )
-        return Attack(mean, mean_distance, gradient, self._dual_step(lambda_, mean_distance))
+        return Attack(mean, mean_distance, self._gradient, self._dual_step(lambda_, mean_distance))
+
+    def _uniform(self, batch):
+        """Random numbers for the starts of a batch. They are drawn in bulk; the stream does not depend on that."""
+        paths = len(batch.rows) if self.n_starts == 0 else self.n_starts * (1 if self._one_size else len(batch.queries))
+        needed = paths * (self.raw.shape[0] or self.raw.shape[1])
+        if self._used + needed > len(self._stock):
+            self._stock = np.r_[self._stock[self._used :], self.rng.random(max(4096, needed))]
+            self._used = 0
+        self._used += needed
+        return self._stock[self._used - needed : self._used]
 
     def _dual_step(self, lambda_, distance):
         """Descent of the dual: lambda grows while the adversary overspends. The paper prints the opposite sign; its program
@@ -129,31 +114,6 @@ class Ascent:
         spent, budget = max(distance, 1e-12), max(self.epsilon, 1e-12)
         step = max(spent, budget) / min(spent, budget)
         return max(self.LAMBDA_MIN, lambda_ + step * (distance - self.epsilon))
-
-    def _paths(self, batch):
-        """Which path each row of the batch follows, and each path's query size; kept while batches look alike."""
-        sizes = np.diff(batch.offsets)
-        key = sizes.tobytes()
-        found = self._layout.get(key)
-        if found is None:
-            if self.n_starts is None:
-                path_of_row, size = np.arange(len(batch.rows)), np.repeat(sizes, sizes).astype(np.float64)
-            else:
-                distinct, which = np.unique(sizes, return_inverse=True)
-                position = np.arange(len(batch.rows)) - np.repeat(batch.offsets[:-1] - batch.offsets[0], sizes)
-                path_of_row = np.repeat(which, sizes) * self.n_starts + position % self.n_starts
-                size = np.repeat(distinct, self.n_starts).astype(np.float64)
-            P, B, d = len(size), len(sizes), self.raw.shape[1]
-            buffers = [
-                np.empty((P, d)),
-                np.empty((P, d)),
-                *(np.empty(P) for _ in range(3)),
-                *(np.empty(B) for _ in range(4)),
-            ]
-            if len(self._layout) > 64:
-                self._layout.clear()
-            found = self._layout[key] = (path_of_row, size, buffers)
-        return found
 
 
 class ExactBudget:

@@ -49,6 +49,7 @@ class Batch(NamedTuple):
     queries: np.ndarray
     rows: np.ndarray
     offsets: np.ndarray
+    gain: np.ndarray
     noise: np.ndarray
 
 
@@ -61,7 +62,7 @@ class BatchStream:
 
     Parameters
     ----------
-    queries : Queries
+    data : Data
     batch_size : int
         At most all queries.
     order_rng, noise_rng : numpy.random.Generator
@@ -69,8 +70,9 @@ class BatchStream:
         Rankings to sample per query; 0 draws no noise.
     """
 
-    def __init__(self, queries: Queries, batch_size: int, order_rng, noise_rng, n_samples: int):
-        self.queries, self.batch_size = queries, min(batch_size, queries.n_queries)
+    def __init__(self, data: Data, batch_size: int, order_rng, noise_rng, n_samples: int):
+        queries = data.queries
+        self.data, self.queries, self.batch_size = data, queries, min(batch_size, queries.n_queries)
         self.order_rng, self.noise_rng, self.n_samples = order_rng, noise_rng, n_samples
         mean_rows = self.batch_size * queries.n_rows / queries.n_queries
         self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows, _NOISE / (mean_rows * max(n_samples, 1)))))
@@ -91,9 +93,9 @@ class BatchStream:
         within = np.arange(ends[-1]) - np.repeat(np.cumsum(flat) - flat, flat)
         rows = queries.order[np.repeat(queries.offsets[chosen.ravel()], flat) + within]
         noise = self.noise_rng.standard_exponential(N * int(ends[-1]))
-        starts = np.r_[0, ends[:-1]].tolist()
+        starts, gain = np.r_[0, ends[:-1]].tolist(), self.data.gain[rows]
         return [
-            Batch(chosen[s], rows[start:end], offsets[s], noise[N * start : N * end])
+            Batch(chosen[s], rows[start:end], offsets[s], gain[start:end], noise[N * start : N * end])
             for s, (start, end) in enumerate(zip(starts, ends.tolist(), strict=True))
         ]
 
@@ -119,7 +121,7 @@ class PolicyGradient:
 
     def __call__(self, batch: Batch, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Gradient (n_rows of the batch,), utility (n_queries,), and the mean penalty that the gradient contains (here 0)."""
-        return *self._differentiate(batch, h, self.data.gain[batch.rows]), 0.0
+        return *self._differentiate(batch, h, batch.gain), 0.0
 
     def _differentiate(self, batch, h, gain):
         gradient, utility = np.empty(len(h)), np.empty(len(batch.queries))
@@ -184,7 +186,7 @@ def train(
     m, v, gradient = np.zeros_like(w), np.zeros_like(w), np.empty_like(w)
     history = {name: np.zeros(max_iter) for name in ("utility", "regularizer", "query_distance", "lambda")}
     state.history = history
-    stream = BatchStream(data.queries, batch_size, order_rng, noise_rng, policy_gradient.n_samples)
+    stream = BatchStream(data, batch_size, order_rng, noise_rng, policy_gradient.n_samples)
     t = 0
     try:
         while state.n_iter < max_iter:
@@ -198,7 +200,7 @@ def train(
                 ascent, utility, penalty = policy_gradient(batch, h)
                 _linear.pull_back(data.X, batch.rows, ascent, 1.0 / B, gradient)
                 step = state.n_iter
-                history["utility"][step] = utility.sum() / B
+                history["utility"][step] = _linear.mean(utility)
                 history["regularizer"][step] = penalty
                 if regularised:
                     attack = adversary.attack(batch, w, state.lambda_)

@@ -90,19 +90,23 @@ def reinforce(h, gain, discount, noise):
 
 
 def plrank(h, gain, discount, noise):
-    """PL-Rank (Oosterhuis 2021, equation 13): what follows item i, plus, over the positions up to its own, its chance there times
-    what it would bring less what is collected from there on."""
+    """PL-Rank (Oosterhuis 2021) with a baseline. At every position: the item chosen there gets what follows, less what followed
+    there in the other samples, and all that were left give it back in proportion to their chances; the position's own
+    reward counts in expectation."""
     orders = sampled_orders(h, noise)
-    gradient, utility = np.zeros(len(h)), 0.0
-    for order in orders:
-        reward = gain[order] * discount[: len(order)]
+    N, n = orders.shape
+    rewards = gain[orders] * discount[:n]
+    following = np.array([[row[j + 1 :].sum() for j in range(n)] for row in rewards])
+    gradient = np.zeros(n)
+    for s, order in enumerate(orders):
+        others = np.delete(following, s, axis=0)
         chance = choice_probabilities(h, order)
-        utility += reward.sum()
-        for position, i in enumerate(order):
-            gradient[i] += reward[position + 1 :].sum()
-            for j in range(position + 1):
-                gradient[i] += chance[j, i] * (discount[j] * gain[i] - reward[j:].sum())
-    return gradient / len(orders), utility / len(orders)
+        for j, i in enumerate(order):
+            surprise = following[s, j] - (others[:, j].mean() if N > 1 else 0.0)
+            gradient[i] += surprise
+            gradient -= chance[j] * surprise
+            gradient += chance[j] * discount[j] * (gain - chance[j] @ gain)
+    return gradient / N, rewards.sum(axis=1).mean()
 
 
 # Adam, the attack, the dual

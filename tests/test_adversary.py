@@ -120,7 +120,7 @@ def test_items_closer_than_their_moves_are_paired_by_transport(spread, K):
     got = ascent(data, metric, **starts).attack(batch_of(data), w, 1e-3)
     expected = twin(data, metric, batch_of(data), w, 1e-3, **starts)
     assert_agrees(got, expected)
-    if spread in (0.01, 0.05) and K:
+    if spread == 0.01 and K:
         steps = tuple({**STEPS, **starts}[name] for name in STEPS)
         c = 2 * 0.3 * np.random.default_rng(0).random((9, 2)) - 0.3
         P = reference.projector(metric.sensitive_basis_)
@@ -131,15 +131,17 @@ def test_items_closer_than_their_moves_are_paired_by_transport(spread, K):
 
 
 def test_the_ascent_never_exceeds_the_closed_forms_within_its_own_bounds():
-    """What it found costs d_Q (identity pairing) and moves its items by at most r along A: no more than ExactBudget allows."""
+    """It spends d_Q (far items: the identity is optimal), and moves an item by at most r along A: by both phases, since a free move
+    along A costs nothing either."""
     for seed in range(6):
         data, metric, w = problem(sizes=(5, 5, 5), seed=seed, d=4, K=1, spread=100.0)
         adversary = ascent(data, metric, full_step_size=0.02)
         got = adversary.attack(batch_of(data), w, 0.01)
-        reach = 0.05 + 20 * 0.01 * 1.05  # starts, and Adam's steps: a few percent above the step size at most
-        r = reach * np.linalg.norm(metric.directions_[0])
+        # Starts, and Adam's steps: a few percent above the step size at most.
+        reach, free = 0.05 + 20 * 0.01 * 1.05, 20 * 0.02 * 1.05
+        r = reach * np.linalg.norm(metric.directions_[0]) + free * np.abs(metric.sensitive_basis_[0]).sum()
         exact = ExactBudget(data, metric, rho=0.5, epsilon=got.query_distance, subspace_radius=r).attack(None, w, 1.0)
-        box = ExactBox(data, metric, subspace_radius=reach, feature_radius=20 * 0.02 * 1.05).attack(None, w, 1.0)
+        box = ExactBox(data, metric, subspace_radius=reach, feature_radius=free).attack(None, w, 1.0)
         assert 0.2 * exact.regularizer < got.regularizer <= exact.regularizer
         assert 0.5 * box.regularizer < got.regularizer <= box.regularizer
 
@@ -217,14 +219,16 @@ def test_shared_starts_give_the_mean_of_single_ones():
 
     def draws(n_starts):
         adversary = ascent(data, metric, subspace_n_starts=n_starts, subspace_n_steps=2, subspace_init=0.3)
-        found = [adversary.attack(batch_of(data), w, 2.0) for _ in range(3000)]
-        return np.array([[f.regularizer, *f.gradient.copy()] for f in found])
+        out = []
+        for _ in range(3000):
+            found = adversary.attack(batch_of(data), w, 2.0)
+            out.append([found.regularizer, *found.gradient])  # copied: the gradient is one buffer
+        return np.array(out)
 
     for n_starts in (1, 4, 9):
         a, b = draws(None), draws(n_starts)
         error = np.sqrt(a.var(axis=0) / len(a) + b.var(axis=0) / len(b))
-        # gradient is one buffer, overwritten by each attack: compare what can be compared
-        assert (np.abs(a.mean(axis=0) - b.mean(axis=0))[:1] < 4.5 * error[:1]).all()
+        assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4.5 * error).all()
 
 
 def test_an_attack_repeats_with_its_random_numbers():

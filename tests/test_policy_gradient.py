@@ -130,16 +130,15 @@ def test_pl_rank_is_unbiased(n_samples, k):
     assert_mean(estimates("plrank", h, gain, discount, offsets, n_samples, 20_000), true)
 
 
-@pytest.mark.xfail(strict=True, reason="as published PL-Rank has no baseline: its variance is 10 to 700 times REINFORCE's")
 @pytest.mark.parametrize("n", [10, 30])
 @pytest.mark.parametrize("scale", [0.1, 1.0])
 def test_pl_rank_varies_less_than_reinforce(scale, n):
-    """At equal samples, REINFORCE corrected to be unbiased too; for flat and for peaked policies."""
+    """At equal samples, REINFORCE corrected to be unbiased too. (Without its baseline it would vary 10 to 60 times more.)"""
     h, gain, discount, offsets = problem(6, sizes=(n, n), scale=scale)
     n_samples = 10
     a = estimates("reinforce", h, gain, discount, offsets, n_samples, 2000) / (1 - 1 / n_samples)
     b = estimates("plrank", h, gain, discount, offsets, n_samples, 2000)
-    assert b.var(axis=0).sum() < 0.8 * a.var(axis=0).sum()
+    assert b.var(axis=0).sum() < 0.7 * a.var(axis=0).sum()
 
 
 @pytest.mark.parametrize("kind", SAMPLED)
@@ -150,7 +149,7 @@ def test_utilities_of_samples_are_unbiased(kind):
     assert utility[0] == pytest.approx(reference.expected_utility(h, gain, discount), abs=4 * 0.3 / np.sqrt(40_000))
 
 
-@pytest.mark.parametrize("kind", ["reinforce", "exact"])
+@pytest.mark.parametrize("kind", GRADIENTS)
 def test_gradients_sum_to_zero_over_a_query(kind):
     """The policy does not notice a constant added to all scores of a query."""
     h, gain, discount, offsets = problem(8)

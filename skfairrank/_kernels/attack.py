@@ -10,8 +10,9 @@ import numpy as np
 
 from skfairrank._kernels._jit import REASSOCIATE, njit
 from skfairrank._kernels.linear import BETA1, BETA2, TINY
+from skfairrank._kernels.transport import smallest_gaps, transport_distances
 
-__all__ = ["attack_along_paths", "exact_box", "exact_budget", "settle_queries"]
+__all__ = ["ascent_attack", "attack_along_paths", "exact_box", "exact_budget", "lay_out_paths", "settle_queries"]
 
 
 @njit(fastmath=REASSOCIATE)
@@ -151,6 +152,117 @@ def settle_queries(
         for k in range(len(gradient)):
             gradient[k] += x * inside[p, k] + y * e[p, k]
     return kept
+
+
+@njit
+def lay_out_paths(offsets, n_starts, path_of_row, size):
+    """Which path each row of a batch follows, and the query size of each path; returns the number of paths.
+
+    Row i of a query takes start i modulo `n_starts`; queries of one size share `n_starts` paths. With n_starts = 0 every row
+    has a path of its own.
+    """
+    n_paths = 0
+    for b in range(len(offsets) - 1):
+        lo, n = offsets[b], offsets[b + 1] - offsets[b]
+        first = n_paths
+        if n_starts > 0:
+            for p in range(0, n_paths, n_starts):
+                if size[p] == n:
+                    first = p
+                    break
+        if first == n_paths:
+            n_paths += n_starts if n_starts > 0 else n
+            size[first:n_paths] = n
+        for i in range(n):
+            path_of_row[lo + i] = first + (i % n_starts if n_starts > 0 else i)
+    return n_paths
+
+
+@njit
+def ascent_attack(
+    X,
+    rows,
+    offsets,
+    queries,
+    gaps,
+    w,
+    raw,
+    basis,
+    rho,
+    lambda_,
+    n_starts,
+    uniform,
+    subspace_init,
+    subspace_step,
+    subspace_steps,
+    full_step,
+    full_steps,
+    gradient,
+):
+    """The whole of step (a) for a batch: paths, attack, better candidate, d_Q; `uniform` holds random numbers in [0, 1).
+
+    Fills `gradient` and returns the mean regularizer and the mean d_Q.
+    """
+    K, d = raw.shape
+    B = len(queries)
+    most = len(rows) if n_starts == 0 else n_starts * B
+    path_of_row, size = np.empty(len(rows), np.int64), np.empty(most)
+    P = lay_out_paths(offsets, n_starts, path_of_row, size)
+    size = size[:P]
+    c, e, inside = np.zeros((P, K)), np.zeros((P, d)), np.empty((P, d))
+    at = 0
+    if K > 0:
+        for p in range(P):
+            for k in range(K):
+                c[p, k] = subspace_init * (2.0 * uniform[at] - 1.0)
+                at += 1
+    else:  # no sensitive direction: leave the query itself, where the gradient is zero
+        for p in range(P):
+            for k in range(d):
+                e[p, k] = full_step * (2.0 * uniform[at] - 1.0)
+                at += 1
+    gap_inside, gap, cost = np.empty(P), np.empty(P), np.empty(P)
+    attack_along_paths(
+        w,
+        raw,
+        basis,
+        rho,
+        lambda_,
+        size,
+        subspace_step,
+        subspace_steps,
+        full_step,
+        full_steps,
+        c,
+        e,
+        inside,
+        gap_inside,
+        gap,
+        cost,
+    )
+    identity_cost, largest, regularizer = np.empty(B), np.empty(B), np.empty(B)
+    kept = settle_queries(
+        offsets,
+        path_of_row,
+        rho,
+        lambda_,
+        gap_inside,
+        gap,
+        cost,
+        inside,
+        e,
+        identity_cost,
+        largest,
+        regularizer,
+        gradient,
+    )
+    distance = 0.0
+    if kept > 0:
+        smallest_gaps(X, rows, offsets, queries, basis, gaps)
+        distance = transport_distances(
+            X, rows, offsets, queries, gaps, basis, inside, e, path_of_row, largest, identity_cost, np.empty(B)
+        )
+    return regularizer.mean(), distance
 
 
 @njit(fastmath=REASSOCIATE)

@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairrank._kernels._jit import REASSOCIATE, njit
 
-__all__ = ["adam_step", "all_scores", "linear_scores", "pull_back"]
+__all__ = ["adam_step", "all_scores", "linear_scores", "mean", "pull_back"]
 
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
 
@@ -51,3 +51,12 @@ def adam_step(w, gradient, m, v, t, step_size):
         m[k] = BETA1 * m[k] + (1.0 - BETA1) * gradient[k]
         v[k] = BETA2 * v[k] + (1.0 - BETA2) * gradient[k] * gradient[k]
         w[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
+
+
+@njit
+def mean(values):
+    """Mean of a short array, without the start-up of NumPy's."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total / len(values)

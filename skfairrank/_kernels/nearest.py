@@ -99,7 +99,10 @@ def _fill_cost(Z, lo, n, blocks, start, m, cost):
 
 @njit(fastmath={"nnan", "ninf", "nsz"})
 def _reduce(cost, n, m, u, v):
-    """Fill in potentials with u_i + v_j <= cost_ij: each column's minimum, then each row's of what is left."""
+    """Fill in potentials with u_i + v_j <= cost_ij; return the lower bound of d_Q that they give, mean u + mean v.
+
+    v_j is the minimum of column j, u_i that of what is left in row i. This bound alone ends most searches.
+    """
     for j in range(m):
         v[j] = cost[0, j]
     for i in range(1, n):
@@ -110,6 +113,7 @@ def _reduce(cost, n, m, u, v):
         for j in range(1, m):
             least = min(least, cost[i, j] - v[j])
         u[i] = least
+    return np.sum(u[:n]) / n + np.sum(v[:m]) / m
 
 
 @njit
@@ -120,26 +124,19 @@ def _greatest_common_divisor(a, b):
 
 
 @njit
-def _transport(cost, n, m, limit, flow, reals, ints):
+def _transport(cost, n, m, limit, u, v, flow, reals, ints):
     """Cost of the cheapest transport; infinity as soon as it is known to be above `limit`. `flow` receives the plan, in units.
 
-    Successive shortest paths in reduced costs (for n = m the Hungarian method). The potentials always are a lower bound of the
-    cost, which ends most searches before the first path. `reals` (4, .) and `ints` (6, .) are scratch space.
+    Successive shortest paths in reduced costs (for n = m the Hungarian method), from the potentials u and v of `_reduce`, which
+    are raised on the way. `reals` (2, .) and `ints` (6, .) are scratch space.
     """
-    u, v, shortest, row_distance = reals[0], reals[1], reals[2], reals[3]
+    shortest, row_distance = reals[0], reals[1]
     supply, demand, path, row_from, reached, seen = ints[0], ints[1], ints[2], ints[3], ints[4], ints[5]
     g = _greatest_common_divisor(n, m)
     of_row, of_column = m // g, n // g
     mass = n * of_row
-    _reduce(cost, n, m, u, v)
-    bound = 0.0
-    for i in range(n):
-        bound += u[i] * of_row
-    for j in range(m):
-        bound += v[j] * of_column
+    bound = np.sum(u[:n]) * of_row + np.sum(v[:m]) * of_column
     most = limit * mass * (1.0 + SLACK)
-    if bound > most:
-        return np.inf
     supply[:n] = of_row
     demand[:m] = of_column
     for i in range(n):
@@ -248,7 +245,12 @@ def nearest(
         widest_other = max(widest_other, offsets_other[j + 1] - offsets_other[j])
     scratch = max(widest, widest_other)
     cost, flow = np.empty((widest, widest_other)), np.empty((widest, widest_other), np.int64)
-    reals, ints = np.empty((4, scratch)), np.empty((6, scratch), np.int64)
+    u, v, reals, ints = (
+        np.empty(widest),
+        np.empty(widest_other),
+        np.empty((2, scratch)),
+        np.empty((6, scratch), np.int64),
+    )
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         chosen, least = -1, np.inf
@@ -269,8 +271,11 @@ def nearest(
                 j = queue[at]
                 at += 1
             start, m = offsets_other[j], offsets_other[j + 1] - offsets_other[j]
+            bound[j] = np.inf
             _fill_cost(Z, lo, n, blocks, Z.shape[1] * start, m, cost)
-            found = _transport(cost, n, m, least, flow, reals, ints)
+            if _reduce(cost, n, m, u, v) > least * (1.0 + SLACK):
+                continue
+            found = _transport(cost, n, m, least, u, v, flow, reals, ints)
             if exclude_identical and found == 0.0 and n == m and _same_rows(X, lo, X_other, start, n, ints[0]):
                 found = np.inf
             if found < least * (1.0 - SLACK) or (found <= least * (1.0 + SLACK) and j < chosen):
@@ -281,7 +286,6 @@ def nearest(
                         if flow[i, k] > flow[i, heaviest]:
                             heaviest = k
                     partner[lo + i] = start + heaviest
-            bound[j] = np.inf
         best[q], distance[q] = chosen, least
 
 
@@ -295,10 +299,16 @@ def pairwise_distances(first, last, Z, offsets, blocks, offsets_other, out):
         widest_other = max(widest_other, offsets_other[j + 1] - offsets_other[j])
     scratch = max(widest, widest_other)
     cost, flow = np.empty((widest, widest_other)), np.empty((widest, widest_other), np.int64)
-    reals, ints = np.empty((4, scratch)), np.empty((6, scratch), np.int64)
+    u, v, reals, ints = (
+        np.empty(widest),
+        np.empty(widest_other),
+        np.empty((2, scratch)),
+        np.empty((6, scratch), np.int64),
+    )
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         for j in range(n_other):
             start, m = offsets_other[j], offsets_other[j + 1] - offsets_other[j]
             _fill_cost(Z, lo, n, blocks, Z.shape[1] * start, m, cost)
-            out[q, j] = _transport(cost, n, m, np.inf, flow, reals, ints)
+            _reduce(cost, n, m, u, v)
+            out[q, j] = _transport(cost, n, m, np.inf, u, v, flow, reals, ints)

@@ -229,7 +229,7 @@ def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradien
 
 @njit
 def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, utility):
-    """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased for two samples or more, of lower variance.
+    """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, of lower variance for two samples or more.
 
     With Z_j as above, F_j the reward collected at positions >= j, m_j the expected gain at position j given what is left, and r
     the rank of item i, PL-Rank is the mean over samples of
@@ -277,7 +277,11 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
                 future[s, j] = future[s, j + 1] + gain[lo + order[s, j]] * discount[j]
                 mean[j] += future[s, j] / n_samples
         utility[q] = mean[0]
-        others = 1.0 / (n_samples - 1) if n_samples > 1 else 0.0  # times the difference to all is that to the others
+        others = 1.0  # times the difference to the mean of all is that to the mean of the others, over n_samples
+        if n_samples > 1:
+            others = 1.0 / (n_samples - 1)
+        else:
+            mean[: n + 1] = 0.0
         for s in range(n_samples):
             # key[j] = m_j, from the last position to the first
             expected = 0.0

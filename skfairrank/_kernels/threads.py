@@ -43,7 +43,9 @@ def over_queries(kernel, offsets, operations: float, *arguments) -> None:
     """
     global _pool
     n_queries = len(offsets) - 1
-    n_blocks = min(numba.get_num_threads(), n_queries, int(operations / WORTH_A_THREAD) + 1)
+    n_blocks = 1
+    if operations >= WORTH_A_THREAD and n_queries > 1:  # asking numba for its threads takes longer than a small kernel
+        n_blocks = min(numba.get_num_threads(), n_queries, int(operations / WORTH_A_THREAD) + 1)
     if n_blocks <= 1:
         kernel(0, n_queries, *arguments)
         return

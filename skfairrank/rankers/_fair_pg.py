@@ -56,7 +56,7 @@ class FairExposureGradient(PolicyGradient):
             )
         disparity = np.add.reduceat(coefficient * exposure, offsets[:-1])
         is_open = np.repeat(disparity > 0, np.diff(offsets))
-        gain = self.data.gain[batch.rows]
+        gain = batch.gain
         combined = gain - self.fairness_weight * np.where(is_open, coefficient, 0.0)
         gradient, _ = self._differentiate(batch, h, combined)
         utility = np.add.reduceat(gain * exposure, offsets[:-1])

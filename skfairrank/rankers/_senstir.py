@@ -105,7 +105,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     n_iter_ : int
     history_ : dict of ndarray, each of n_iter_ entries
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
-        (mean d_Q(q, q')) and "lambda" (after its update). In steps without the regulariser the middle two are 0 and lambda is unchanged.
+        (mean d_Q(q, q')) and "lambda" (after its update). In steps without the
+        regulariser the middle two are 0 and lambda is unchanged.
     n_queries_, n_features_in_, feature_names_in_, validation_scores_
         As for `PlackettLuceRanker`.
 

@@ -1,0 +1,1 @@
+from skfairrank.inspection._nearest import nearest_queries
