@@ -298,11 +298,12 @@ def senstir(
         if step >= n_plain:
             if step == n_plain:
                 m, v, t = np.zeros(d), np.zeros(d), 0
-            sizes = sorted({len(rows) for rows in batch})
-            n_paths = sum(map(len, batch)) if n_starts is None else n_starts * len(sizes)
-            unit = streams[3].random((n_paths, K if K else d))
+            # Queries of one size share starts, in the order in which sizes come up; a start of one size and query are drawn each.
+            sizes = list(dict.fromkeys(len(rows) for rows in batch))
+            one_size = len({len(rows) for rows in queries}) == 1
+            n_drawn = sum(map(len, batch)) if n_starts is None else n_starts * (1 if one_size else B)
             width = subspace_init if K else steps[2]
-            starts = 2 * width * unit - width
+            starts = width * (2 * streams[3].random((n_drawn, K if K else d)) - 1)
             first, penalty = 0, np.zeros(d)
             for rows in batch:
                 n = len(rows)

@@ -233,7 +233,7 @@ def test_gradients_have_the_same_bits_on_any_number_of_threads(monkeypatch, kind
     h, gain, discount, offsets = problem(11, sizes=SIZES * 30, scale=scale)
     queries = Queries(np.arange(len(offsets) - 1), np.arange(len(h)), offsets, True)
     noise = np.random.default_rng(0).standard_exponential(7 * len(h))
-    batch = Batch(np.arange(queries.n_queries), np.arange(len(h)), offsets, noise)
+    batch = Batch(np.arange(queries.n_queries), np.arange(len(h)), offsets, gain, noise)
     policy_gradient = PolicyGradient(Data(np.empty((len(h), 0)), queries, gain, discount), kind, 7)
     before, results = numba.get_num_threads(), []
     try:

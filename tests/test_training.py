@@ -149,7 +149,8 @@ def test_fair_start_resets_the_optimiser():
 
 
 def all_batches(queries, batch_size, n_steps, n_samples=3, at_most=512):
-    stream = core.BatchStream(queries, batch_size, *np.random.default_rng(0).spawn(2), n_samples)
+    data = core.Data(np.empty((0, 0)), queries, np.arange(100.0), np.empty(0))
+    stream = core.BatchStream(data, batch_size, *np.random.default_rng(0).spawn(2), n_samples)
     found = []
     while len(found) < n_steps:
         found += stream.take(min(at_most, n_steps - len(found)))
@@ -168,7 +169,7 @@ def test_batches_are_passes_over_all_queries(batch_size):
     for b in found:
         assert b.offsets[0] == 0 and b.rows.tolist() == [r for q in b.queries for r in np.flatnonzero(qid == q)]
         assert np.diff(b.offsets).tolist() == [SIZES[q] for q in b.queries]
-        assert len(b.noise) == 3 * len(b.rows)
+        assert len(b.noise) == 3 * len(b.rows) and b.gain.tolist() == b.rows.tolist()
 
 
 def test_a_batch_larger_than_the_data_is_all_of_it():

@@ -12,7 +12,7 @@ from skfairrank._kernels._jit import njit
 
 # exp(-WIDE) is a normal number with room below it, so products and sums of such weights keep all their digits.
 WIDE = 600.0
-SMALL = 48
+SMALL = 256  # up to this size counting is faster than sorting (benchmarks)
 
 
 @njit
@@ -25,48 +25,33 @@ def _score_range(h, lo, hi):
 
 @njit
 def _order_of_keys(key, order, n):
-    """Fill `order` with the indices of ascending keys, ties in index order (insertion sort where that is fastest)."""
-    if n > SMALL:
-        order[:n] = np.argsort(key[:n], kind="mergesort")
-        return
-    order[0] = 0
-    for i in range(1, n):
-        k, j = key[i], i - 1
-        while j >= 0 and key[order[j]] > k:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = i
+    """Fill `order` with the indices of ascending keys, ties in index order."""
+    order[:n] = np.argsort(key[:n], kind="mergesort")
 
 
-@njit
+@njit(inline="always")
 def _ranks_of_keys(key, order, rank, n):
     """Fill `rank` (0-based) and `order`. Counting smaller keys has no branches, and is vectorised."""
+    total = 0
     if n <= SMALL:
-        total = 0
         for i in range(n):
             k, smaller = key[i], 0
             for j in range(n):
                 smaller += key[j] < k
             rank[i] = smaller
+            order[smaller] = i
             total += smaller
-        if total == n * (n - 1) // 2:
-            for i in range(n):
-                order[rank[i]] = i
-            return
-    _order_of_keys(key, order, n)  # large, or tied keys
-    for j in range(n):
-        rank[order[j]] = j
+    if n > SMALL or total != n * (n - 1) // 2:  # large, or tied keys
+        _order_of_keys(key, order, n)
+        for j in range(n):
+            rank[order[j]] = j
 
 
 @njit
-def _keys(h, lo, n, high, wide, weight, noise, at, key):
-    """Keys of one sample, to be sorted upwards; `weight` holds exp(high - h)."""
-    if wide:
-        for i in range(n):
-            key[i] = np.log(noise[at + i]) - (h[lo + i] - high)
-    else:
-        for i in range(n):
-            key[i] = noise[at + i] * weight[i]
+def _far_keys(h, lo, n, high, noise, at, key):
+    """Keys of one sample, to be sorted upwards, where exp(high - h) would overflow."""
+    for i in range(n):
+        key[i] = np.log(noise[at + i]) - (h[lo + i] - high)
 
 
 @njit
@@ -86,7 +71,11 @@ def sample_ranks(first, last, h, offsets, noise, n_samples, ranks):
             weight[i] = np.exp(high - h[lo + i])
         at = n_samples * (lo - offsets[0])
         for s in range(n_samples):
-            _keys(h, lo, n, high, wide, weight, noise, at + s * n, key)
+            if wide:
+                _far_keys(h, lo, n, high, noise, at + s * n, key)
+            else:
+                for i in range(n):
+                    key[i] = noise[at + s * n + i] * weight[i]
             _ranks_of_keys(key, order, rank, n)
             for i in range(n):
                 ranks[s, lo - offsets[0] + i] = rank[i] + 1
@@ -110,7 +99,11 @@ def sampled_discounts(first, last, h, offsets, noise, n_samples, discount, out):
             out[lo - offsets[0] + i] = 0.0
         at = n_samples * (lo - offsets[0])
         for s in range(n_samples):
-            _keys(h, lo, n, high, wide, weight, noise, at + s * n, key)
+            if wide:
+                _far_keys(h, lo, n, high, noise, at + s * n, key)
+            else:
+                for i in range(n):
+                    key[i] = noise[at + s * n + i] * weight[i]
             _ranks_of_keys(key, order, rank, n)
             for i in range(n):
                 out[lo - offsets[0] + i] += discount[rank[i]]
@@ -161,6 +154,36 @@ def _tail_sums(h, lo, n, high, wide, weight, order, tail):
 
 
 @njit
+def _reinforce_wide(h, lo, n, high, gain, discount, noise, at, n_samples, gradient):
+    """`reinforce` for one query whose scores are so far apart that set sums must be logarithms; returns the mean utility."""
+    key, tail, order, rank = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    plain, weighted = np.zeros(n), np.zeros(n)
+    reference, sum_utility = 0.0, 0.0
+    for s in range(n_samples):
+        _far_keys(h, lo, n, high, noise, at + s * n, key)
+        _ranks_of_keys(key, order, rank, n)
+        value = 0.0
+        for i in range(n):
+            value += gain[lo + i] * discount[rank[i]]
+        if s == 0:
+            reference = value
+        value -= reference
+        sum_utility += value
+        _tail_sums(h, lo, n, high, True, key, order, tail)
+        for j in range(n):
+            i = order[j]
+            x, c = h[lo + i] - high, 0.0
+            for t in range(j + 1):
+                c += np.exp(x - tail[t])
+            plain[i] += c
+            weighted[i] += value * c
+    mean = sum_utility / n_samples
+    for i in range(n):
+        gradient[lo + i] = (mean * plain[i] - weighted[i]) / n_samples
+    return reference + mean
+
+
+@njit
 def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradient, utility):
     """Gradient in the scores of the expected utility, estimated by REINFORCE; and each query's mean utility.
 
@@ -186,16 +209,19 @@ def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradien
             utility[q] = total
             continue
         low, high = _score_range(h, lo, hi)
-        wide = high - low > WIDE
+        at = n_samples * (lo - offsets[0])
+        if high - low > WIDE:
+            utility[q] = _reinforce_wide(h, lo, n, high, gain, discount, noise, at, n_samples, gradient)
+            continue
         for i in range(n):
             weight[i] = np.exp(h[lo + i] - high)
             inverse[i] = np.exp(high - h[lo + i])
-        plain[:n] = 0.0
-        weighted[:n] = 0.0
-        at = n_samples * (lo - offsets[0])
+            plain[i] = 0.0
+            weighted[i] = 0.0
         reference, sum_utility = 0.0, 0.0
         for s in range(n_samples):
-            _keys(h, lo, n, high, wide, inverse, noise, at + s * n, key)
+            for i in range(n):
+                key[i] = noise[at + s * n + i] * inverse[i]
             _ranks_of_keys(key, order, rank, n)
             value = 0.0
             for i in range(n):
@@ -204,27 +230,20 @@ def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradien
                 reference = value
             value -= reference  # utilities of a query are close together: take the difference before it is squared away
             sum_utility += value
-            _tail_sums(h, lo, n, high, wide, weight, order, tail)
-            if wide:
-                for j in range(n):
-                    i = order[j]
-                    x, c = h[lo + i] - high, 0.0
-                    for t in range(j + 1):
-                        c += np.exp(x - tail[t])
-                    plain[i] += c
-                    weighted[i] += value * c
-            else:
-                c = 0.0
-                for j in range(n):
-                    c += 1.0 / tail[j]
-                    i = order[j]
-                    plain[i] += c
-                    weighted[i] += value * c
+            left = 0.0
+            for j in range(n - 1, -1, -1):
+                left += weight[order[j]]
+                tail[j] = left
+            c = 0.0
+            for j in range(n):
+                c += 1.0 / tail[j]
+                i = order[j]
+                plain[i] += c
+                weighted[i] += value * c
         mean = sum_utility / n_samples
         utility[q] = reference + mean
         for i in range(n):
-            e = 1.0 if wide else weight[i]
-            gradient[lo + i] = e * (mean * plain[i] - weighted[i]) / n_samples
+            gradient[lo + i] = weight[i] * (mean * plain[i] - weighted[i]) / n_samples
 
 
 @njit
@@ -269,7 +288,11 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
         at = n_samples * (lo - offsets[0])
         mean[: n + 1] = 0.0
         for s in range(n_samples):
-            _keys(h, lo, n, high, wide, inverse, noise, at + s * n, key)
+            if wide:
+                _far_keys(h, lo, n, high, noise, at + s * n, key)
+            else:
+                for i in range(n):
+                    key[i] = noise[at + s * n + i] * inverse[i]
             _ranks_of_keys(key, order[s], rank, n)
             _tail_sums(h, lo, n, high, wide, weight, order[s], tail[s])
             future[s, n] = 0.0
