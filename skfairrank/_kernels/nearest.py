@@ -1,7 +1,8 @@
 """Distances between queries of any sizes, and the search for the nearest one.
 
-The cost of pairing two items is their squared distance, and all items of a query have the same mass. Mass is counted in whole
-units (an item of one query has as many as the other query has items, over their common divisor), so that flows are exact.
+The cost of pairing two items is their squared distance, and all items of a query have the same mass. Mass is counted in
+whole units (an item of one query has as many as the other query has items, over their common divisor), so that flows
+are exact.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SLACK = 1e-12
 
 @njit
 def project_rows(X, basis, out):
-    """Fill out[i] with P x_i. Row by row, so that equal rows have equal projections to the bit; BLAS does not promise that."""
+    """Fill out[i] with P x_i. Row by row: equal rows have equal projections to the bit, which BLAS does not promise."""
     n, d = X.shape
     for i in range(n):
         for k in range(d):
@@ -33,7 +34,7 @@ def project_rows(X, basis, out):
 
 @njit
 def transposed_blocks(Z, offsets, out):
-    """Fill the flat `out` with the rows of each query feature by feature: the loops over a query's items then read densely."""
+    """Fill the flat `out` with each query's rows, feature by feature, so that loops over its items read densely."""
     d = Z.shape[1]
     for q in range(len(offsets) - 1):
         lo, m = offsets[q], offsets[q + 1] - offsets[q]
@@ -44,11 +45,13 @@ def transposed_blocks(Z, offsets, out):
 
 @njit
 def quantile_means(first, last, blocks, offsets, n_bins, out):
-    """Fill out[q, k * n_bins + b] with the mean of feature k's quantile function over the b-th of n_bins equal bins of mass.
+    """Fill out[q, k * n_bins + b] with the mean of feature k's quantile function over the b-th of n_bins equal bins of
+    mass.
 
-    Divided by sqrt(n_bins), so that the squared distance between the rows of two queries is at most d_Q: in each feature every
-    plan costs at least the one-dimensional transport cost, which is the integral of the squared difference of the quantile
-    functions, and means over bins only lower that (Jensen). For two queries of n_bins items it is that cost itself.
+    Divided by sqrt(n_bins), so that the squared distance between the rows of two queries is at most d_Q: in each
+    feature every plan costs at least the one-dimensional transport cost, which is the integral of the squared
+    difference of the quantile functions, and means over bins only lower that (Jensen). For two queries of n_bins items
+    it is that cost itself.
     """
     d = out.shape[1] // n_bins
     scale = 1.0 / np.sqrt(n_bins)
@@ -73,8 +76,8 @@ def quantile_means(first, last, blocks, offsets, n_bins, out):
 def _fill_cost(Z, lo, n, blocks, start, m, cost):
     """Fill cost[:n, :m] with the squared distances between the rows Z[lo : lo + n] and a query's transposed block.
 
-    Four features at a time, which saves most of the traffic to `cost`. Sums are not reordered otherwise: equal rows have equal
-    costs to the bit, wherever they stand.
+    Four features at a time, which saves most of the traffic to `cost`. Sums are not reordered otherwise: equal rows
+    have equal costs to the bit, wherever they stand.
     """
     d = Z.shape[1]
     for i in range(n):
@@ -125,10 +128,11 @@ def _greatest_common_divisor(a, b):
 
 @njit
 def _transport(cost, n, m, limit, u, v, flow, reals, ints):
-    """Cost of the cheapest transport; infinity as soon as it is known to be above `limit`. `flow` receives the plan, in units.
+    """Cost of the cheapest transport; infinity as soon as it is known to be above `limit`. `flow` receives the plan, in
+    units.
 
-    Successive shortest paths in reduced costs (for n = m the Hungarian method), from the potentials u and v of `_reduce`, which
-    are raised on the way. `reals` (2, .) and `ints` (6, .) are scratch space.
+    Successive shortest paths in reduced costs (for n = m the Hungarian method), from the potentials u and v of
+    `_reduce`, which are raised on the way. `reals` (2, .) and `ints` (6, .) are scratch space.
     """
     shortest, row_distance = reals[0], reals[1]
     supply, demand, path, row_from, reached, seen = ints[0], ints[1], ints[2], ints[3], ints[4], ints[5]
@@ -234,7 +238,8 @@ def _same_rows(X, lo, Y, start, n, taken):
 def nearest(
     first, last, X, Z, offsets, X_other, blocks, offsets_other, bounds, exclude_identical, best, distance, partner
 ):
-    """For queries first to last - 1, fill in the nearest other query, its distance, and each row's partner in the optimal plan.
+    """For queries first to last - 1, fill in the nearest other query, its distance, and each row's partner in the
+    optimal plan.
 
     bounds[q] holds lower bounds of the distances and is used up. best[q] = -1 where every other query is identical.
     """

@@ -1,1 +1,22 @@
-from skfairrank.inspection._nearest import nearest_queries
+"""What a fitted ranker does: hypothetical queries, stability of rankings, audits, and plots."""
+
+from skfairrank.inspection._audit import audit
+from skfairrank.inspection._displacement import rank_displacement
+from skfairrank.inspection._displacement_display import RankDisplacementDisplay
+from skfairrank.inspection._history import TrainingHistoryDisplay
+from skfairrank.inspection._invariance import invariance_regularizer
+from skfairrank.inspection._nearest import NearestQueries, nearest_queries
+from skfairrank.inspection._score_contours import ScoreContourDisplay
+from skfairrank.inspection._tradeoff import TradeoffDisplay
+
+__all__ = [
+    "NearestQueries",
+    "RankDisplacementDisplay",
+    "ScoreContourDisplay",
+    "TradeoffDisplay",
+    "TrainingHistoryDisplay",
+    "audit",
+    "invariance_regularizer",
+    "nearest_queries",
+    "rank_displacement",
+]

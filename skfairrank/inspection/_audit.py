@@ -1,9 +1,10 @@
-"""What must be shown to call a ranker fair: accuracy, stability under the hypothetical, and exposure of groups, side by side."""
+"""What must be shown to call a ranker fair: accuracy, stability under the hypothetical, exposure of groups."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
@@ -51,8 +52,8 @@ def audit(
     - ``disparity``: `group_exposure_disparity`, exposure per merit; two groups.
     - ``exposure_difference``: `group_exposure_difference` of the Plackett-Luce policy, without merit.
 
-    The first needs nothing more, the next three hypothetical rows, the last two `sensitive_features`. A constant ranker is
-    perfectly fair: read all columns together, and beside those of a plain and of a random ranker.
+    The first needs nothing more, the next three hypothetical rows, the last two `sensitive_features`. A constant ranker
+    is perfectly fair: read all columns together, and beside those of a plain and of a random ranker.
 
     Parameters
     ----------
@@ -72,13 +73,14 @@ def audit(
     n_samples : int or "exact", default=100
         Rankings sampled for each query, or exact expectations for small queries.
     random_state : None, int, RandomState or Generator
-        All rankers are judged by the same random numbers.
+        All rankers are judged by the same random numbers; an int gives the numbers that each metric gives with that
+        int.
 
     Returns
     -------
     table : DataFrame
-        A row for each ranker; for each column above its mean and, in ``<name>_se``, its standard error over queries (nan for a
-        single query). Of more than 200 queries the standard error is that of the means of 200 batches.
+        A row for each ranker; for each column above its mean and, in ``<name>_se``, its standard error over queries
+        (nan for a single query). Of more than 200 queries the standard error is that of the means of 200 batches.
 
     Examples
     --------
@@ -100,7 +102,9 @@ def audit(
         X_hypothetical = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)
     elif callable(X_hypothetical):
         X_hypothetical = X_hypothetical(X)
-    seed = as_generator(random_state).integers(2**63)
+    # An int seeds each metric as it would by itself; everything else gives one seed for all rankers and metrics.
+    is_seed = isinstance(random_state, Integral)
+    seed = int(random_state) if is_seed else int(as_generator(random_state).integers(2**63))
     rows = {}
     for name, fitted in named.items():
         columns = {"y": y, "s": _scores(fitted, X, n_rows, "X")}
@@ -109,7 +113,7 @@ def audit(
         if sensitive_features is not None:
             labels, columns["group"] = check_groups(sensitive_features, n_rows)
             columns["group"] = labels[columns["group"]]
-        rows[name] = _row(columns, queries, n_samples, np.random.default_rng(seed))
+        rows[name] = _row(columns, queries, n_samples, seed)
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -120,14 +124,14 @@ def _scores(estimator, X, n_rows, name):
     return scores
 
 
-def _row(columns, queries, n_samples, rng):
+def _row(columns, queries, n_samples, seed):
     """Means over all queries, and standard errors from batches of queries."""
     measures = _measures(columns, n_samples)
     batches = np.array_split(np.arange(queries.n_queries), min(queries.n_queries, _N_BATCHES))
     row = {}
     for name, measure in measures.items():
-        row[name] = measure(columns, queries.codes, rng)
-        of_batches = []
+        row[name] = measure(columns, queries.codes, seed)
+        of_batches, rng = [], np.random.default_rng(seed)
         with warnings.catch_warnings():
             # Said once, for all queries; a batch in which nothing is defined is left out, as its queries are.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -140,30 +144,30 @@ def _row(columns, queries, n_samples, rng):
 
 
 def _measures(columns, n_samples):
-    """Name -> function of (columns, qid, rng)."""
+    """Name -> function of (columns, qid, random_state)."""
     measures = {
-        "ndcg": lambda c, qid, rng: stochastic_ndcg_score(
-            c["y"], c["s"], qid=qid, n_samples=n_samples, random_state=rng
+        "ndcg": lambda c, qid, state: stochastic_ndcg_score(
+            c["y"], c["s"], qid=qid, n_samples=n_samples, random_state=state
         )
     }
     if "s_hypothetical" in columns:
         measures |= {
-            "tau": lambda c, qid, rng: kendall_tau_score(c["s"], c["s_hypothetical"], qid=qid),
-            "top_changed": lambda c, qid, rng: _top_changed(c["s"], c["s_hypothetical"], qid),
-            "score_change": lambda c, qid, rng: _score_change(c["s"], c["s_hypothetical"], qid),
+            "tau": lambda c, qid, state: kendall_tau_score(c["s"], c["s_hypothetical"], qid=qid),
+            "top_changed": lambda c, qid, state: _top_changed(c["s"], c["s_hypothetical"], qid),
+            "score_change": lambda c, qid, state: _score_change(c["s"], c["s_hypothetical"], qid),
         }
     if "group" in columns:
         if len(np.unique(columns["group"])) <= 2:
-            measures["disparity"] = lambda c, qid, rng: group_exposure_disparity(
-                c["y"], c["s"], qid=qid, sensitive_features=c["group"], n_samples=n_samples, random_state=rng
+            measures["disparity"] = lambda c, qid, state: group_exposure_disparity(
+                c["y"], c["s"], qid=qid, sensitive_features=c["group"], n_samples=n_samples, random_state=state
             )
-        measures["exposure_difference"] = lambda c, qid, rng: group_exposure_difference(
+        measures["exposure_difference"] = lambda c, qid, state: group_exposure_difference(
             c["s"],
             qid=qid,
             sensitive_features=c["group"],
             policy="plackett-luce",
             n_samples=n_samples,
-            random_state=rng,
+            random_state=state,
         )
     return measures
 

@@ -19,22 +19,23 @@ def rank_displacement(ranks, hypothetical_ranks, *, qid):
     Parameters
     ----------
     ranks, hypothetical_ranks : array-like of int, shape (n_samples, n_rows) or (n_rows,)
-        1-based ranks of the same rows under the query and under its hypothetical, as `sample_rankings` returns them. The k-th
-        sample of one is paired with the k-th of the other.
+        1-based ranks of the same rows under the query and under its hypothetical, as `sample_rankings` returns them.
+        The k-th sample of one is paired with the k-th of the other.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order. All queries must have the same size.
 
     Returns
     -------
     displacement : ndarray of float, shape (n_items, n_items)
-        Rows and columns sum to one; the identity means perfectly stable rankings. Two samples of one policy differ too, so
-        ``rank_displacement`` of two independent samples of the same query is what a perfectly invariant ranker reaches.
+        Rows and columns sum to one; the identity means perfectly stable rankings. Two samples of one policy differ too,
+        so ``rank_displacement`` of two independent samples of the same query is what a perfectly invariant ranker
+        reaches.
 
     Raises
     ------
     ValueError
-        If the queries differ in size (the message names two that do), the shapes differ, or the ranks of a query are not 1 to
-        its size.
+        If the queries differ in size (the message names two that do), the shapes differ, or the ranks of a query are
+        not 1 to its size.
 
     Examples
     --------
@@ -45,16 +46,16 @@ def rank_displacement(ranks, hypothetical_ranks, *, qid):
     ranks, hypothetical_ranks = _ranks(ranks, "ranks"), _ranks(hypothetical_ranks, "hypothetical_ranks")
     if ranks.shape != hypothetical_ranks.shape:
         raise ValueError(
-            f"ranks has shape {ranks.shape}, hypothetical_ranks {hypothetical_ranks.shape}: give as many samples of both, with the "
-            "same rows."
+            f"ranks has shape {ranks.shape}, hypothetical_ranks {hypothetical_ranks.shape}: give as many samples "
+            "of both, with the same rows."
         )
     queries = Queries.from_qid(qid, ranks.shape[1])
     n_items = int(queries.sizes[0])
     if (queries.sizes != n_items).any():
         other = int(np.argmax(queries.sizes != n_items))
         raise ValueError(
-            f"Query {queries.ids[0]!r} has {n_items} rows and query {queries.ids[other]!r} has {queries.sizes[other]}: a displacement "
-            "needs queries of one size. Select those of one size, or cut their lists."
+            f"Query {queries.ids[0]} has {n_items} rows and query {queries.ids[other]} has "
+            f"{queries.sizes[other]}: a displacement needs queries of one size. Select those, or cut their lists."
         )
     _check_permutations(queries.group(ranks, axis=1), queries, "ranks")
     _check_permutations(queries.group(hypothetical_ranks, axis=1), queries, "hypothetical_ranks")
@@ -67,8 +68,8 @@ def _ranks(ranks, name):
     integral = given.astype(np.int64) if given.dtype.kind in "iufb" else None
     if integral is None or (integral != given).any() or given.ndim not in (1, 2) or given.size == 0:
         raise ValueError(
-            f"{name} of shape {given.shape} and dtype {given.dtype}: give 1-based integer ranks of shape (n_samples, n_rows), as "
-            "sample_rankings returns them."
+            f"{name} of shape {given.shape} and dtype {given.dtype}: give 1-based integer ranks of shape "
+            "(n_samples, n_rows), as sample_rankings returns them."
         )
     return np.atleast_2d(integral)
 
@@ -80,5 +81,6 @@ def _check_permutations(grouped, queries, name):
     if wrong.any():
         sample, q = np.argwhere(wrong)[0]
         raise ValueError(
-            f"{name} of query {queries.ids[q]!r} in sample {sample} are not 1 to {n_items}: {found[sample, q][:10].tolist()} (sorted)."
+            f"{name} of query {queries.ids[q]} in sample {sample} are not 1 to {n_items}: sorted they are "
+            f"{found[sample, q][:10].tolist()}."
         )

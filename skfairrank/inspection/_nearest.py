@@ -1,4 +1,4 @@
-"""Hypothetical queries from data: each query's nearest other query in the fair metric (Bower et al. 2021, section 4)."""
+"""Hypothetical queries from data: the nearest other query in the fair metric (Bower et al. 2021, section 4)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class NearestQueries:
     distance : ndarray of float, shape (n_queries,)
         d_Q between the two, in squared feature units.
     rows : ndarray of int, shape (n_rows,)
-        For each row of X its hypothetical counterpart: the row of X_reference with which the optimal plan pairs it. Between
-        queries of different sizes, the row that gets most of its mass (the first of several).
+        For each row of X its hypothetical counterpart: the row of X_reference with which the optimal plan pairs it.
+        Between queries of different sizes, the row that gets most of its mass (the first of several).
     """
 
     qid: np.ndarray
@@ -64,8 +64,8 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
         d_Q(q, q') = \min_{\Pi \ge 0} \sum_{ij} \Pi_{ij}\, d_X(x_i, x'_j), \qquad
         \sum_j \Pi_{ij} = \tfrac1n, \quad \sum_i \Pi_{ij} = \tfrac1m .
 
-    Most pairs of queries need no transport: candidates are tried in the order of a lower bound (the transport costs of single
-    features, summed), and dropped when the dual bound of their own transport exceeds the best distance so far.
+    Most pairs of queries need no transport: candidates are tried in the order of a lower bound (the transport costs of
+    single features, summed), and dropped when the dual bound of their own transport exceeds the best distance so far.
 
     Parameters
     ----------
@@ -78,21 +78,21 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     metric : fitted SensitiveSubspaceMetric
         Such as a fitted ranker's `metric_`; may be wrapped in `sklearn.frozen.FrozenEstimator`.
     exclude_identical : bool, default=True
-        Leave out reference queries whose rows all equal the query's (in any order): the query itself and its copies. A query that
-        differs from it in sensitive ways only is kept, at distance 0.
+        Leave out reference queries whose rows all equal the query's (in any order): the query itself and its copies. A
+        query that differs from it in sensitive ways only is kept, at distance 0.
 
     Returns
     -------
     nearest : NearestQueries
-        Arrays `qid` and `distance` (one entry for each query of X, in sorted order of their ids) and `rows` (one for each row of X);
-        ``nearest.hypothetical(X_reference)`` gives the hypothetical rows. Among reference queries at the same distance (up to
-        rounding) the one with the smallest id is taken.
+        Arrays `qid` and `distance` (one entry for each query of X, in sorted order of their ids) and `rows` (one for
+        each row of X); ``nearest.hypothetical(X_reference)`` gives the hypothetical rows. Among reference queries at
+        the same distance (up to rounding) the one with the smallest id is taken.
 
     Raises
     ------
     ValueError
-        If the numbers of features differ, a distance between two items is not finite, or all reference queries are identical to
-        a query of X (the message names one).
+        If the numbers of features differ, a distance between two items is not finite, or all reference queries are
+        identical to a query of X (the message names one).
 
     Examples
     --------
@@ -145,8 +145,8 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     if (best < 0).any():
         lonely = queries.ids[np.argmax(best < 0)]
         raise ValueError(
-            f"Query {lonely!r} has no nearest other query: all {others.n_queries} reference queries are identical to it. Give more "
-            "reference queries, or exclude_identical=False."
+            f"Query {lonely} has no nearest other query: all {others.n_queries} reference queries are identical to "
+            "it. Give more reference queries, or exclude_identical=False."
         )
     return NearestQueries(others.ids[best], distance, others.order[queries.ungroup(partner)])
 
@@ -155,8 +155,8 @@ def _fitted_metric(metric):
     fitted = metric.estimator if isinstance(metric, FrozenEstimator) else metric
     if not hasattr(fitted, "query_distances"):
         raise TypeError(
-            f"metric is a {type(fitted).__name__}: give a fitted SensitiveSubspaceMetric, such as ranker.metric_ of a fitted "
-            "SenSTIRRanker."
+            f"metric is a {type(fitted).__name__}: give a fitted SensitiveSubspaceMetric, such as ranker.metric_ "
+            "of a fitted SenSTIRRanker."
         )
     check_is_fitted(fitted, "sensitive_basis_")
     return fitted
@@ -193,7 +193,7 @@ def _check_range(Z, Z_reference):
 
 
 def _number_of_bins(queries, others):
-    """Equal sizes: one bin for each item, which loses nothing. Else about the mean size, so that profiles take no more than the data."""
+    """Of equal sizes one bin for each item, which loses nothing; else no more than the data have on the average."""
     mean_size = (queries.n_rows + others.n_rows) / (queries.n_queries + others.n_queries)
     return int(np.clip(np.floor(mean_size), 1, _MAX_BINS))
 

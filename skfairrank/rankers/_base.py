@@ -18,7 +18,7 @@ from skfairrank.rankers._progress import CallbackSupportMixin, EarlyStopping, Pr
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank.solvers import solve
 from skfairrank.training import Data, PolicyGradient, TrainingState, train
-from skfairrank.utilities import discounts, normalized_gains
+from skfairrank.utilities import discounts, normalized_gains_of_rows
 
 __all__ = ["LinearRanker", "PlackettLuceRanker"]
 
@@ -228,9 +228,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         """What `fit` makes of its arguments: the core's data, and y as checked."""
         X, y, queries = self._check_training_data(X, y, qid)
         discount = discounts(int(queries.sizes.max()))
-        return Data(
-            X, queries, queries.ungroup(normalized_gains(queries.group(y), queries.offsets, discount)), discount
-        ), y
+        return Data(X, queries, normalized_gains_of_rows(y, queries, discount), discount), y
 
     # What subclasses replace; a ranker without a regulariser has none of it.
 

@@ -1,0 +1,299 @@
+"""ScoreContourDisplay: scores over two features (Bower et al. 2021, Figure 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import check_array
+
+from skfairrank._validation import check_scores
+from skfairrank.inspection._plot import axes_for, legend_outside
+from skfairrank.metrics._scorers import ranking_scores
+
+__all__ = ["ScoreContourDisplay"]
+
+
+class ScoreContourDisplay:
+    """Contours of the scores over two features, with the items coloured by relevance (Bower et al. 2021, Figure 1).
+
+    Where the contours run along a sensitive direction, the scores do not depend on it. Make one by `from_estimator` or
+    `from_predictions`.
+
+    Parameters
+    ----------
+    xx0, xx1 : ndarray of float, shape (n_grid, n_grid)
+        Grid over the two features.
+    response : ndarray of float, shape (n_grid, n_grid)
+        Scores on the grid; nan where they are not known.
+    points : ndarray of float, shape (n_rows, 2)
+        The two features of the items.
+    relevance : ndarray of float, shape (n_rows,), optional
+    pair : pair of int, optional
+        Two rows to mark by stars: a black one, and its counterpart close in the fair metric in blue. In the paper these
+        are a majority and a minority item of about the same relevance.
+    pair_labels : pair of str, optional
+    feature_names : pair of str, optional
+    name : str, optional
+        Name of the ranker, for the title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    contours_ : matplotlib QuadContourSet
+        The filled contours; `contour_lines_` the lines between them.
+    points_ : matplotlib PathCollection
+    stars_ : list of matplotlib Line2D
+        Empty without `pair`.
+    colorbar_, relevance_colorbar_ : matplotlib Colorbar or None
+
+    Examples
+    --------
+    >>> from skfairrank import PlackettLuceRanker
+    >>> from skfairrank.datasets import make_biased_ranking
+    >>> from skfairrank.inspection import ScoreContourDisplay
+    >>> task = make_biased_ranking(n_queries=20, random_state=0)
+    >>> ranker = PlackettLuceRanker(random_state=0).fit(task.data, task.target, qid=task.qid)
+    >>> display = ScoreContourDisplay.from_estimator(ranker, task.data, task.target)
+    """
+
+    def __init__(
+        self,
+        *,
+        xx0,
+        xx1,
+        response,
+        points,
+        relevance=None,
+        pair=None,
+        pair_labels=None,
+        feature_names=None,
+        name=None,
+    ):
+        self.xx0 = xx0
+        self.xx1 = xx1
+        self.response = response
+        self.points = points
+        self.relevance = relevance
+        self.pair = pair
+        self.pair_labels = pair_labels
+        self.feature_names = feature_names
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        y=None,
+        *,
+        features=(0, 1),
+        pair=None,
+        pair_labels=None,
+        grid_resolution=100,
+        name=None,
+        ax=None,
+        **plot_params,
+    ):
+        """Draw the scores of a fitted ranker.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            With `predict` or `decision_function`.
+        X : array-like, shape (n_rows, n_features)
+            Items to show. Other features than the two drawn are held at their median.
+        y : array-like, shape (n_rows,), optional
+            Relevances, for the colour of the items.
+        features : pair of int or str, default=(0, 1)
+            Columns of X, by position or name.
+        pair, pair_labels, name
+            See the class.
+        grid_resolution : int, default=100
+        ax : matplotlib Axes, optional
+        **plot_params
+            For `plot`.
+
+        Returns
+        -------
+        display : ScoreContourDisplay
+        """
+        names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+        values = check_array(X, dtype=np.float64, input_name="X")
+        positions = [_position(feature, names, values.shape[1]) for feature in _two(features, "features")]
+        points = values[:, positions]
+        xx0, xx1 = _grid(points, grid_resolution, margin=0.04)
+        grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
+        grid[:, positions] = np.column_stack([xx0.ravel(), xx1.ravel()])
+        if hasattr(X, "iloc"):
+            import pandas as pd
+
+            grid = pd.DataFrame(grid, columns=X.columns)
+        display = cls(
+            xx0=xx0,
+            xx1=xx1,
+            response=ranking_scores(estimator, grid).reshape(xx0.shape),
+            points=points,
+            relevance=_relevance(y, points),
+            pair=_rows(pair, points),
+            pair_labels=pair_labels,
+            feature_names=[names[k] if names else f"feature {k}" for k in positions],
+            name=name,
+        )
+        return display.plot(ax=ax, **plot_params)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        X,
+        s,
+        y=None,
+        *,
+        pair=None,
+        pair_labels=None,
+        feature_names=None,
+        grid_resolution=100,
+        name=None,
+        ax=None,
+        **plot_params,
+    ):
+        """Draw given scores, interpolated linearly between the items: exact for linear scores, blank outside of their
+        hull.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, 2)
+        s : array-like, shape (n_rows,)
+            Scores of the items.
+        y : array-like, shape (n_rows,), optional
+            Relevances, for the colour of the items.
+        pair, pair_labels, feature_names, name
+            See the class.
+        grid_resolution : int, default=100
+        ax : matplotlib Axes, optional
+        **plot_params
+            For `plot`.
+
+        Returns
+        -------
+        display : ScoreContourDisplay
+        """
+        from scipy.interpolate import LinearNDInterpolator
+
+        if feature_names is None and hasattr(X, "columns"):
+            feature_names = [str(column) for column in X.columns]
+        points, s = check_array(X, dtype=np.float64, input_name="X"), check_scores(s, name="s")
+        if points.shape[1] != 2 or len(points) != len(s):
+            raise ValueError(f"X has shape {points.shape} and s {s.shape}: give two features and one score per row.")
+        xx0, xx1 = _grid(points, grid_resolution, margin=0.0)
+        response = LinearNDInterpolator(points, s)(xx0, xx1)
+        display = cls(
+            xx0=xx0,
+            xx1=xx1,
+            response=response,
+            points=points,
+            relevance=_relevance(y, points),
+            pair=_rows(pair, points),
+            pair_labels=pair_labels,
+            feature_names=feature_names or ["feature 0", "feature 1"],
+            name=name,
+        )
+        return display.plot(ax=ax, **plot_params)
+
+    def plot(self, ax=None, *, levels=12, cmap="RdBu_r", relevance_cmap="viridis", colorbar=True, point_size=16.0):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        levels : int or array-like, default=12
+            Number of contours, or their scores.
+        cmap : str or Colormap, default="RdBu_r"
+            For the scores: redder is higher.
+        relevance_cmap : str or Colormap, default="viridis"
+        colorbar : bool, default=True
+        point_size : float, default=16
+
+        Returns
+        -------
+        self : ScoreContourDisplay
+        """
+        ax = axes_for(ax, figsize=(6.4, 4.6), display="ScoreContourDisplay")
+        response = np.ma.masked_invalid(self.response)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.contours_ = ax.contourf(self.xx0, self.xx1, response, levels=levels, cmap=cmap, alpha=0.55)
+        self.contour_lines_ = ax.contour(
+            self.xx0, self.xx1, response, levels=self.contours_.levels, colors="white", linewidths=0.8
+        )
+        relevance = {"color": "0.25"} if self.relevance is None else {"c": self.relevance, "cmap": relevance_cmap}
+        self.points_ = ax.scatter(
+            *self.points.T, s=point_size, edgecolors="white", linewidths=0.4, zorder=3, **relevance
+        )
+        self.stars_ = []
+        if self.pair is not None:
+            labels = self.pair_labels or ("item", "its counterpart")
+            for row, color, label in zip(self.pair, ("black", "#56B4E9"), labels, strict=True):
+                self.stars_ += ax.plot(
+                    *self.points[row],
+                    linestyle="none",
+                    marker="*",
+                    markersize=19,
+                    color=color,
+                    markeredgecolor="white",
+                    markeredgewidth=1.2,
+                    zorder=4,
+                    label=label,
+                    clip_on=False,
+                )
+            legend_outside(ax, n_columns=2)
+        self.colorbar_ = self.relevance_colorbar_ = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(self.contours_, ax=ax, label="score")
+            if self.relevance is not None:
+                self.relevance_colorbar_ = self.figure_.colorbar(self.points_, ax=ax, label="relevance")
+        names = self.feature_names or ("feature 0", "feature 1")
+        ax.set(xlabel=names[0], ylabel=names[1])
+        if self.name is not None:
+            # The legend stands where a title would.
+            ax.set_title(self.name, pad=30 if self.stars_ else None)
+        return self
+
+
+def _two(values, name):
+    values = list(values) if values is not None and not isinstance(values, str) else []
+    if len(values) != 2:
+        raise ValueError(f"{name} must be two, a pair.")
+    return values
+
+
+def _position(feature, names, n_features):
+    if isinstance(feature, str):
+        if names is None or feature not in names:
+            raise ValueError(f"features names {feature!r}, which is not among the columns of X ({names}).")
+        return names.index(feature)
+    if not -n_features <= feature < n_features:
+        raise ValueError(f"features has {feature}, but X has {n_features} columns.")
+    return int(feature) % n_features
+
+
+def _rows(pair, points):
+    if pair is None:
+        return None
+    pair = [int(row) for row in _two(pair, "pair")]
+    if not all(0 <= row < len(points) for row in pair):
+        raise ValueError(f"pair={pair}: give two row numbers from 0 to {len(points) - 1}.")
+    return pair
+
+
+def _relevance(y, points):
+    if y is None:
+        return None
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != (len(points),):
+        raise ValueError(f"y has shape {y.shape} for {len(points)} rows: give one relevance per row.")
+    return y
+
+
+def _grid(points, resolution, *, margin):
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = margin * np.where(high > low, high - low, 1.0)
+    return np.meshgrid(*(np.linspace(a - r, b + r, resolution) for a, b, r in zip(low, high, room, strict=True)))

@@ -1,0 +1,343 @@
+"""TradeoffDisplay: two scores of several systems against each other (Bower et al. 2021, Figures 3 and 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside
+
+__all__ = ["TradeoffDisplay"]
+
+
+class TradeoffDisplay:
+    """Two scores against each other with error bars, one line for each system (Bower et al. 2021, Figures 3 and 4).
+
+    Make one by `from_predictions` (any numbers), `from_search` or `from_cv_results` (a search with several scorers), or
+    `from_path` (`skfairrank.senstir_path`).
+
+    Parameters
+    ----------
+    x, y : ndarray of float, shape (n_points,)
+    xerr, yerr : ndarray of float, shape (n_points,), optional
+        Half lengths of the error bars, usually standard errors.
+    labels : ndarray of str, shape (n_points,), optional
+        System of each point: those of one system are joined in the order given. None: one line.
+    annotations : sequence of str, shape (n_points,), optional
+        Written beside the points, such as values of rho.
+    chosen : int, optional
+        Point to mark as the one chosen.
+    xlabel, ylabel : str, optional
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict of str to matplotlib ErrorbarContainer
+        By system.
+    chosen_ : matplotlib Line2D or None
+    legend_ : matplotlib Legend or None
+    """
+
+    def __init__(
+        self,
+        x,
+        y,
+        *,
+        xerr=None,
+        yerr=None,
+        labels=None,
+        annotations=None,
+        chosen=None,
+        xlabel=None,
+        ylabel=None,
+    ):
+        self.x = x
+        self.y = y
+        self.xerr = xerr
+        self.yerr = yerr
+        self.labels = labels
+        self.annotations = annotations
+        self.chosen = chosen
+        self.xlabel = xlabel
+        self.ylabel = ylabel
+
+    @classmethod
+    def from_predictions(
+        cls,
+        x,
+        y,
+        *,
+        xerr=None,
+        yerr=None,
+        labels=None,
+        annotations=None,
+        chosen=None,
+        xlabel=None,
+        ylabel=None,
+        ax=None,
+        **plot_params,
+    ):
+        """Draw given scores.
+
+        Parameters
+        ----------
+        x, y, xerr, yerr, labels, annotations, chosen, xlabel, ylabel
+            See the class. Columns of one table in long form will do: a row for each point.
+        ax : matplotlib Axes, optional
+        **plot_params
+            For `plot`.
+
+        Returns
+        -------
+        display : TradeoffDisplay
+        """
+        x, y = _numbers(x, "x"), _numbers(y, "y")
+        given = {"y": y, "xerr": xerr, "yerr": yerr, "labels": labels, "annotations": annotations}
+        for name, values in given.items():
+            if values is not None and len(values) != len(x):
+                raise ValueError(f"{name} has {len(values)} entries and x has {len(x)}: give one for each point.")
+        if chosen is not None and not 0 <= chosen < len(x):
+            raise ValueError(f"chosen={chosen}: give the number of a point, 0 to {len(x) - 1}.")
+        display = cls(
+            x,
+            y,
+            xerr=None if xerr is None else _numbers(xerr, "xerr"),
+            yerr=None if yerr is None else _numbers(yerr, "yerr"),
+            labels=None if labels is None else np.array([str(label) for label in labels]),
+            annotations=None if annotations is None else [_text(value) for value in annotations],
+            chosen=chosen,
+            xlabel=xlabel,
+            ylabel=ylabel,
+        )
+        return display.plot(ax=ax, **plot_params)
+
+    @classmethod
+    def from_search(cls, search, *, x, y, negate=None, **kwargs):
+        """Draw the candidates of a fitted search with several scorers, and mark the one that it chose.
+
+        Parameters
+        ----------
+        search : fitted GridSearchCV, RandomizedSearchCV or halving search
+        x, y : str
+            Names of two of its scorers.
+        negate : collection of str, optional
+            Scorers whose sign is to be turned. Default: those that the search's scorers themselves turn, being better
+            the smaller they are, and names that begin with "neg_"; so a disparity is drawn as what it is.
+        **kwargs
+            As for `from_cv_results`.
+
+        Returns
+        -------
+        display : TradeoffDisplay
+        """
+        if not hasattr(search, "cv_results_"):
+            raise ValueError(f"{type(search).__name__} has no cv_results_: give a fitted search.")
+        if negate is None:
+            scorers = search.scorer_ if isinstance(search.scorer_, dict) else {}
+            negate = [name for name in (x, y) if _is_negated(scorers.get(name)) or name.startswith("neg_")]
+        kwargs.setdefault("best_index", getattr(search, "best_index_", None))
+        return cls.from_cv_results(search.cv_results_, x=x, y=y, negate=negate, **kwargs)
+
+    @classmethod
+    def from_cv_results(
+        cls,
+        cv_results,
+        *,
+        x,
+        y,
+        best_index=None,
+        negate=None,
+        label_by=None,
+        annotate_by=None,
+        xlabel=None,
+        ylabel=None,
+        ax=None,
+        **plot_params,
+    ):
+        """Draw the candidates of `cv_results_`. Error bars are standard errors over the folds.
+
+        The standard deviation over folds (ddof=1) by the root of their number. Folds share training data, so this is a
+        guide to the eye rather than a test.
+
+        Parameters
+        ----------
+        cv_results : dict
+            `cv_results_` of a search.
+        x, y : str
+            Names of two of its scorers.
+        best_index : int, optional
+            The candidate to mark.
+        negate : collection of str, optional
+            Scorers whose sign is to be turned. Default: names that begin with "neg_".
+        label_by : str, optional
+            Parameter whose values are the systems, one line each. Default: one line through all candidates, in order of
+            x.
+        annotate_by : str, optional
+            Parameter whose values are written beside the points. Default: the only one searched.
+        xlabel, ylabel : str, optional
+            Default: the scorers' names.
+        ax : matplotlib Axes, optional
+        **plot_params
+            For `plot`.
+
+        Returns
+        -------
+        display : TradeoffDisplay
+        """
+        negate = [name for name in (x, y) if name.startswith("neg_")] if negate is None else list(negate)
+        (mean_x, error_x), (mean_y, error_y) = (_over_folds(cv_results, name, name in negate) for name in (x, y))
+        parameters = [key.removeprefix("param_") for key in cv_results if key.startswith("param_")]
+        labels = None if label_by is None else _values(cv_results, label_by, parameters)
+        if annotate_by is None and len(parameters) == 1 and label_by is None:
+            annotate_by = parameters[0]
+        annotations = None if annotate_by is None else _values(cv_results, annotate_by, parameters)
+        failed = ~(np.isfinite(mean_x) & np.isfinite(mean_y))
+        order = np.argsort(np.where(failed, np.inf, mean_x), kind="stable")[: np.count_nonzero(~failed)]
+        if not len(order):
+            raise ValueError(f"No candidate has finite mean test scores by both {x!r} and {y!r}.")
+        chosen = np.flatnonzero(order == best_index) if best_index is not None else []
+        return cls.from_predictions(
+            mean_x[order],
+            mean_y[order],
+            xerr=error_x[order],
+            yerr=error_y[order],
+            labels=None if labels is None else [labels[k] for k in order],
+            annotations=None if annotations is None else [annotations[k] for k in order],
+            chosen=int(chosen[0]) if len(chosen) else None,
+            xlabel=_name(x) if xlabel is None else xlabel,
+            ylabel=_name(y) if ylabel is None else ylabel,
+            ax=ax,
+            **plot_params,
+        )
+
+    @classmethod
+    def from_path(cls, path, *, label="SenSTIR", ax=None, **plot_params):
+        """Draw utility against regulariser along rho, both on the training queries.
+
+        Parameters
+        ----------
+        path : SenSTIRPath
+            From `skfairrank.senstir_path`. For other scores evaluate ``path.predict(X)`` and use `from_predictions`.
+        label : str, default="SenSTIR"
+        ax : matplotlib Axes, optional
+        **plot_params
+            For `plot`.
+
+        Returns
+        -------
+        display : TradeoffDisplay
+        """
+        return cls.from_predictions(
+            path.utilities,
+            path.regularizers,
+            labels=[label] * len(path.rhos),
+            xlabel="utility (mean expected NDCG)",
+            ylabel="regulariser R",
+            ax=ax,
+            **{"yscale": "log" if np.all(path.regularizers > 0) else "symlog", **plot_params},
+        )
+
+    def plot(self, ax=None, *, colors=None, legend=True, xscale="linear", yscale="linear"):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            The legend stands above them: let the figure make room by ``layout="constrained"``.
+        colors : dict of str to color, optional
+            By system, to keep a system's colour from figure to figure.
+        legend : bool, default=True
+        xscale, yscale : str, default="linear"
+
+        Returns
+        -------
+        self : TradeoffDisplay
+        """
+        ax = axes_for(ax, figsize=(5.6, 4.2), display="TradeoffDisplay")
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_, self.chosen_, self.legend_ = {}, None, None
+        systems = [None] if self.labels is None else list(dict.fromkeys(self.labels))
+        for k, system in enumerate(systems):
+            of_system = np.full(len(self.x), True) if system is None else self.labels == system
+            self.lines_[system] = ax.errorbar(
+                self.x[of_system],
+                self.y[of_system],
+                xerr=None if self.xerr is None else self.xerr[of_system],
+                yerr=None if self.yerr is None else self.yerr[of_system],
+                label=system,
+                color=(colors or {}).get(system, COLORS[k % len(COLORS)]),
+                marker=MARKERS[k % len(MARKERS)],
+                markersize=5.5,
+                linewidth=1.4,
+                elinewidth=0.9,
+                capsize=2,
+                linestyle="--" if k >= len(COLORS) else "-",
+            )
+        if self.chosen is not None:
+            (self.chosen_,) = ax.plot(
+                self.x[self.chosen],
+                self.y[self.chosen],
+                linestyle="none",
+                marker="o",
+                markersize=14,
+                markerfacecolor="none",
+                markeredgecolor="black",
+                markeredgewidth=1.5,
+                label="chosen",
+                zorder=5,
+            )
+        ax.set(xlabel=self.xlabel, ylabel=self.ylabel, xscale=xscale, yscale=yscale)
+        for text, x, y in zip(self.annotations or [], self.x, self.y, strict=False):
+            ax.annotate(text, (x, y), xytext=(6, 5), textcoords="offset points", fontsize="small", color="0.25")
+        ax.grid(alpha=0.25)
+        if legend:
+            self.legend_ = legend_outside(ax)
+        return self
+
+
+def _numbers(values, name):
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"{name} has shape {values.shape}: give one number for each point.")
+    return values
+
+
+def _text(value):
+    return f"{value:g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _name(scorer):
+    return scorer.removeprefix("neg_").replace("_", " ")
+
+
+def _is_negated(scorer):
+    """Ours say so, scikit-learn's have a sign."""
+    return getattr(scorer, "greater_is_better", True) is False or getattr(scorer, "_sign", 1) < 0
+
+
+def _over_folds(cv_results, scorer, negated):
+    """Mean over folds and its standard error, of each candidate."""
+    if f"mean_test_{scorer}" not in cv_results:
+        names = sorted(key.removeprefix("mean_test_") for key in cv_results if key.startswith("mean_test_"))
+        raise ValueError(f"The search has no scorer {scorer!r}; it has {names}. Name them in scoring={{...}}.")
+    mean = np.asarray(cv_results[f"mean_test_{scorer}"], dtype=np.float64)
+    folds = [values for key, values in cv_results.items() if _is_fold_of(key, scorer)]
+    error = np.zeros_like(mean)
+    if len(folds) > 1:
+        error = np.std(np.asarray(folds, dtype=np.float64), axis=0, ddof=1) / np.sqrt(len(folds))
+    return -mean if negated else mean, error
+
+
+def _is_fold_of(key, scorer):
+    """Keys are split<number>_test_<scorer>; a scorer's name may itself contain "_test_"."""
+    return key.startswith("split") and key.removeprefix("split").lstrip("0123456789") == f"_test_{scorer}"
+
+
+def _values(cv_results, parameter, parameters):
+    """Values of a parameter, by its whole name or the end of it."""
+    matches = [name for name in parameters if name == parameter or name.endswith(f"__{parameter}")]
+    if parameter in matches:
+        matches = [parameter]
+    if len(matches) != 1:
+        raise ValueError(f"The search has no single parameter {parameter!r}; it has {parameters}.")
+    return [_text(value) for value in cv_results[f"param_{matches[0]}"]]
