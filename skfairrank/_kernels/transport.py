@@ -85,6 +85,20 @@ def _squared_norm(x):
     return total
 
 
+@njit(fastmath=REASSOCIATE)
+def _squared_distance_up_to(x, y, most):
+    """||x - y||^2, or some part of it that exceeds `most`."""
+    total, k, d = 0.0, 0, len(x)
+    while k < d and total <= most:
+        stop = min(k + 16, d)
+        part = 0.0
+        for i in range(k, stop):
+            part += (x[i] - y[i]) * (x[i] - y[i])
+        total += part
+        k = stop
+    return total
+
+
 @njit
 def smallest_gaps(X, rows, offsets, queries, basis, gaps):
     """For each query q of a batch whose gaps[q] < 0: fill in the smallest ||P(x_i - x_j)|| that is not zero up to rounding.
@@ -92,21 +106,22 @@ def smallest_gaps(X, rows, offsets, queries, basis, gaps):
     Infinity where all items of the query are equal up to sensitive directions.
     """
     d = X.shape[1]
-    difference = np.empty(d)
+    origin = np.zeros(d)
     for b in range(len(queries)):
         if gaps[queries[b]] >= 0.0:
             continue
-        lo, hi = offsets[b], offsets[b + 1]
+        lo, n = offsets[b], offsets[b + 1] - offsets[b]
+        fair, zero = np.empty((n, d)), np.empty(n)
         least = np.inf
-        for i in range(lo, hi):
+        for i in range(n):
             scale = 0.0
             for k in range(d):
-                scale = max(scale, abs(np.float64(X[rows[i], k])))
-            zero = (1e-13 * scale) ** 2 * d
-            for j in range(lo, i):
-                _fair_difference(X[rows[i]], X[rows[j]], basis, difference)
-                squared = _squared_norm(difference)
-                if squared > zero and squared < least:
+                scale = max(scale, abs(np.float64(X[rows[lo + i], k])))
+            zero[i] = (1e-13 * scale) ** 2 * d
+            _fair_difference(X[rows[lo + i]], origin, basis, fair[i])
+            for j in range(i):
+                squared = _squared_distance_up_to(fair[i], fair[j], least)
+                if squared < least and squared > max(zero[i], zero[j]):
                     least = squared
         gaps[queries[b]] = np.sqrt(least)
 

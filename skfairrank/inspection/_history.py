@@ -112,8 +112,9 @@ class TrainingHistoryDisplay:
             (self.lines_[name],) = panel.plot(steps, _moving_average(values, window), color=COLORS[0], linewidth=1.6)
             panel.set_ylabel(_LABELS[name])
             panel.grid(alpha=0.25)
-            if name == "lambda" and values.min() > 0 and values.max() > 100 * values.min():
-                panel.set_yscale("log")
+            positive = values[values > 0]
+            if name in ("regularizer", "lambda") and len(positive) and positive.max() > 100 * np.median(positive):
+                panel.set_yscale("log")  # zeros, of steps without the regulariser, are left out
             if name == "query_distance" and self.epsilon is not None:
                 panel.axhline(self.epsilon, color=COLORS[1], linestyle="--", linewidth=1.2)
                 panel.annotate(
@@ -150,7 +151,10 @@ def _panels(ax, n_panels):
     ax = axes_for(ax, figsize=(6.4, 1.0 + 1.55 * n_panels), display="TrainingHistoryDisplay")
     if n_panels == 1:
         return np.array([ax])
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ValueError(f"ax is not part of a grid of axes and cannot be divided: give an array of {n_panels} axes.")
     ax.set_axis_off()
-    grid = ax.get_subplotspec().subgridspec(n_panels, 1)
+    grid = place.subgridspec(n_panels, 1)
     first = ax.figure.add_subplot(grid[0])
     return np.array([first] + [ax.figure.add_subplot(cell, sharex=first) for cell in list(grid)[1:]])

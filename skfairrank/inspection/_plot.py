@@ -31,7 +31,7 @@ def axes_for(ax, *, figsize, display: str):
 def legend_outside(ax, *, n_columns: int = 3, **kwargs):
     """A legend above the axes, where it covers nothing; layout="constrained" (or "tight") makes room for it."""
     handles, labels = ax.get_legend_handles_labels()
-    if not handles:
+    if not handles and kwargs.get("title") is None:
         return None
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.02), "borderaxespad": 0.0, "frameon": False}
-    return ax.legend(handles, labels, **{**place, "ncols": min(n_columns, len(handles)), **kwargs})
+    return ax.legend(handles, labels, **{**place, "ncols": max(1, min(n_columns, len(handles))), **kwargs})

@@ -178,6 +178,7 @@ class ScoreContourDisplay:
         display : ScoreContourDisplay
         """
         from scipy.interpolate import LinearNDInterpolator
+        from scipy.spatial import QhullError
 
         if feature_names is None and hasattr(X, "columns"):
             feature_names = [str(column) for column in X.columns]
@@ -185,7 +186,12 @@ class ScoreContourDisplay:
         if points.shape[1] != 2 or len(points) != len(s):
             raise ValueError(f"X has shape {points.shape} and s {s.shape}: give two features and one score per row.")
         xx0, xx1 = _grid(points, grid_resolution, margin=0.0)
-        response = LinearNDInterpolator(points, s)(xx0, xx1)
+        try:
+            response = LinearNDInterpolator(points, s)(xx0, xx1)
+        except QhullError as error:
+            raise ValueError(
+                "The items lie on one line (or are too few): scores between them are not known."
+            ) from error
         display = cls(
             xx0=xx0,
             xx1=xx1,
@@ -199,7 +205,17 @@ class ScoreContourDisplay:
         )
         return display.plot(ax=ax, **plot_params)
 
-    def plot(self, ax=None, *, levels=12, cmap="RdBu_r", relevance_cmap="viridis", colorbar=True, point_size=16.0):
+    def plot(
+        self,
+        ax=None,
+        *,
+        levels=12,
+        cmap="RdBu_r",
+        relevance_cmap="viridis",
+        colorbar=True,
+        legend=True,
+        point_size=16.0,
+    ):
         """Draw.
 
         Parameters
@@ -210,7 +226,7 @@ class ScoreContourDisplay:
         cmap : str or Colormap, default="RdBu_r"
             For the scores: redder is higher.
         relevance_cmap : str or Colormap, default="viridis"
-        colorbar : bool, default=True
+        colorbar, legend : bool, default=True
         point_size : float, default=16
 
         Returns
@@ -222,16 +238,19 @@ class ScoreContourDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         self.contours_ = ax.contourf(self.xx0, self.xx1, response, levels=levels, cmap=cmap, alpha=0.55)
         self.contour_lines_ = ax.contour(
-            self.xx0, self.xx1, response, levels=self.contours_.levels, colors="white", linewidths=0.8
+            self.xx0, self.xx1, response, levels=self.contours_.levels, colors="0.45", linewidths=0.5
         )
         relevance = {"color": "0.25"} if self.relevance is None else {"c": self.relevance, "cmap": relevance_cmap}
+        spread = np.ptp(self.points, axis=0) * 0.04
+        ax.set_xlim(self.points[:, 0].min() - spread[0], self.points[:, 0].max() + spread[0])
+        ax.set_ylim(self.points[:, 1].min() - spread[1], self.points[:, 1].max() + spread[1])
         self.points_ = ax.scatter(
             *self.points.T, s=point_size, edgecolors="white", linewidths=0.4, zorder=3, **relevance
         )
         self.stars_ = []
         if self.pair is not None:
             labels = self.pair_labels or ("item", "its counterpart")
-            for row, color, label in zip(self.pair, ("black", "#56B4E9"), labels, strict=True):
+            for row, color, label in zip(self.pair, ("black", "#0072B2"), labels, strict=True):
                 self.stars_ += ax.plot(
                     *self.points[row],
                     linestyle="none",
@@ -244,17 +263,18 @@ class ScoreContourDisplay:
                     label=label,
                     clip_on=False,
                 )
-            legend_outside(ax, n_columns=2)
+            if legend:
+                legend_outside(ax, n_columns=2)
         self.colorbar_ = self.relevance_colorbar_ = None
         if colorbar:
-            self.colorbar_ = self.figure_.colorbar(self.contours_, ax=ax, label="score")
+            self.colorbar_ = self.figure_.colorbar(self.contours_, ax=ax, label="score", pad=0.02)
             if self.relevance is not None:
-                self.relevance_colorbar_ = self.figure_.colorbar(self.points_, ax=ax, label="relevance")
+                self.relevance_colorbar_ = self.figure_.colorbar(self.points_, ax=ax, label="relevance", pad=0.02)
         names = self.feature_names or ("feature 0", "feature 1")
         ax.set(xlabel=names[0], ylabel=names[1])
         if self.name is not None:
             # The legend stands where a title would.
-            ax.set_title(self.name, pad=30 if self.stars_ else None)
+            ax.set_title(self.name, pad=30 if self.stars_ and legend else None)
         return self
 
 

@@ -24,6 +24,8 @@ class TradeoffDisplay:
         System of each point: those of one system are joined in the order given. None: one line.
     annotations : sequence of str, shape (n_points,), optional
         Written beside the points, such as values of rho.
+    annotation_name : str, optional
+        What they are; the legend says so.
     chosen : int, optional
         Point to mark as the one chosen.
     xlabel, ylabel : str, optional
@@ -35,6 +37,7 @@ class TradeoffDisplay:
     lines_ : dict of str to matplotlib ErrorbarContainer
         By system.
     chosen_ : matplotlib Line2D or None
+    texts_ : list of matplotlib Annotation
     legend_ : matplotlib Legend or None
     """
 
@@ -47,6 +50,7 @@ class TradeoffDisplay:
         yerr=None,
         labels=None,
         annotations=None,
+        annotation_name=None,
         chosen=None,
         xlabel=None,
         ylabel=None,
@@ -57,6 +61,7 @@ class TradeoffDisplay:
         self.yerr = yerr
         self.labels = labels
         self.annotations = annotations
+        self.annotation_name = annotation_name
         self.chosen = chosen
         self.xlabel = xlabel
         self.ylabel = ylabel
@@ -71,6 +76,7 @@ class TradeoffDisplay:
         yerr=None,
         labels=None,
         annotations=None,
+        annotation_name=None,
         chosen=None,
         xlabel=None,
         ylabel=None,
@@ -81,7 +87,7 @@ class TradeoffDisplay:
 
         Parameters
         ----------
-        x, y, xerr, yerr, labels, annotations, chosen, xlabel, ylabel
+        x, y, xerr, yerr, labels, annotations, annotation_name, chosen, xlabel, ylabel
             See the class. Columns of one table in long form will do: a row for each point.
         ax : matplotlib Axes, optional
         **plot_params
@@ -105,6 +111,7 @@ class TradeoffDisplay:
             yerr=None if yerr is None else _numbers(yerr, "yerr"),
             labels=None if labels is None else np.array([str(label) for label in labels]),
             annotations=None if annotations is None else [_text(value) for value in annotations],
+            annotation_name=annotation_name,
             chosen=chosen,
             xlabel=xlabel,
             ylabel=ylabel,
@@ -203,6 +210,7 @@ class TradeoffDisplay:
             yerr=error_y[order],
             labels=None if labels is None else [labels[k] for k in order],
             annotations=None if annotations is None else [annotations[k] for k in order],
+            annotation_name=None if annotate_by is None else annotate_by.rpartition("__")[2],
             chosen=int(chosen[0]) if len(chosen) else None,
             xlabel=_name(x) if xlabel is None else xlabel,
             ylabel=_name(y) if ylabel is None else ylabel,
@@ -227,10 +235,13 @@ class TradeoffDisplay:
         -------
         display : TradeoffDisplay
         """
+        every = -(-len(path.rhos) // 10)
         return cls.from_predictions(
             path.utilities,
             path.regularizers,
             labels=[label] * len(path.rhos),
+            annotations=[f"{rho:.2g}" if k % every == 0 else "" for k, rho in enumerate(path.rhos)],
+            annotation_name=r"$\rho$",
             xlabel="utility (mean expected NDCG)",
             ylabel="regulariser R",
             ax=ax,
@@ -272,6 +283,7 @@ class TradeoffDisplay:
                 elinewidth=0.9,
                 capsize=2,
                 linestyle="--" if k >= len(COLORS) else "-",
+                zorder=3 if np.count_nonzero(of_system) > 1 else 4,  # a single point would vanish under a line
             )
         if self.chosen is not None:
             (self.chosen_,) = ax.plot(
@@ -287,12 +299,37 @@ class TradeoffDisplay:
                 zorder=5,
             )
         ax.set(xlabel=self.xlabel, ylabel=self.ylabel, xscale=xscale, yscale=yscale)
-        for text, x, y in zip(self.annotations or [], self.x, self.y, strict=False):
-            ax.annotate(text, (x, y), xytext=(6, 5), textcoords="offset points", fontsize="small", color="0.25")
+        if self.annotations:
+            ax.margins(0.09)
+        self.texts_ = [
+            ax.annotate(
+                text,
+                (x, y),
+                xytext=(6, -5 if rising else 5),
+                textcoords="offset points",
+                va="top" if rising else "bottom",
+                fontsize="small",
+                color="0.2",
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
+                zorder=6,
+            )
+            for text, x, y, rising in zip(self.annotations or [], self.x, self.y, self._rising(systems), strict=False)
+            if text
+        ]
         ax.grid(alpha=0.25)
         if legend:
-            self.legend_ = legend_outside(ax)
+            title = f"numbers: {self.annotation_name}" if self.annotations and self.annotation_name else None
+            self.legend_ = legend_outside(ax, title=title)
         return self
+
+    def _rising(self, systems):
+        """Of each point, whether its system's y grows with x: then the place for text is below the line."""
+        rising = np.full(len(self.x), False)
+        for system in systems:
+            of_system = np.full(len(self.x), True) if system is None else self.labels == system
+            x, y = self.x[of_system], self.y[of_system]
+            rising[of_system] = np.nansum((x - np.nanmean(x)) * (y - np.nanmean(y))) > 0
+        return rising
 
 
 def _numbers(values, name):
@@ -303,6 +340,10 @@ def _numbers(values, name):
 
 
 def _text(value):
+    if value is np.ma.masked:  # a parameter that this candidate does not have
+        return ""
+    if hasattr(value, "get_params"):
+        return type(value).__name__
     return f"{value:g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
