@@ -385,14 +385,14 @@ def published_table(folder: Path, *, n_seeds: int = 3, n_draws: int = 20, **trai
         for system, (ndcg, tau, disparity) in published.items():
             ours, drawn = np.transpose(exact[system]), np.transpose(sampled[system])
             lines.append(
-                f"| seed {seed} | {system} | {ndcg:.3f} | {several(ours[0], 3)} | {tau:.3f} | {several(ours[1], 3)} "
+                f"| german_seed{seed} | {system} | {ndcg:.3f} | {several(ours[0], 3)} | {tau:.3f} | {several(ours[1], 3)} "
                 f"| {disparity:.4f} | {several(drawn[2], 4)} | {several(ours[2], 4)} |"
             )
     return "\n".join(lines)
 
 
 def several(values: np.ndarray, digits: int) -> str:
-    return " ".join(f"{value:.{digits}f}" for value in values)
+    return ", ".join(f"{value:.{digits}f}" for value in values)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -254,6 +254,27 @@ def test_what_is_kept_between_steps_does_not_show():
     assert drawn > 4096
 
 
+def test_an_attack_has_the_same_bits_wherever_its_arrays_lie():
+    """A loop that both sums and stores may be compiled twice, with and without vectors, and the way chosen by addresses; sums then
+    differ by rounding, one call in a thousand. The heap is kept busy so that addresses vary."""
+    rng, held, seen = np.random.default_rng(0), [], set()
+    data, metric, w = problem(spread=0.05)
+    starts, steps = rng.uniform(-0.3, 0.3, (8, 2)), (0.01, 2, 0.02, 5)
+    for t in range(15_000):
+        if t % 3 == 0:
+            held.append(np.empty(int(rng.integers(1, 60))))
+            if len(held) > 300:
+                held = [held[i] for i in rng.permutation(len(held))[:200]]
+        c, e, inside, gradient = starts.copy(), np.zeros((8, 6)), np.empty((8, 6)), np.empty(6)
+        gap_inside, gap, cost, size = np.empty(8), np.empty(8), np.empty(8), np.full(8, 3.0)
+        kernels.attack_along_paths(
+            w, metric.directions_, metric.sensitive_basis_, 0.5, 0.1, size, *steps, c, e, inside, gap_inside, gap, cost
+        )
+        value = kernels.exact_box(w, metric.directions_, 3.0, 0.2, 0.1, gradient)
+        seen.add((c.tobytes(), e.tobytes(), gap.tobytes(), cost.tobytes(), gradient.tobytes(), value))
+    assert len(seen) == 1
+
+
 @pytest.mark.parametrize("scale", [np.inf, np.nan])
 def test_an_attack_that_is_not_finite_is_an_error(scale):
     data, metric, w = problem()

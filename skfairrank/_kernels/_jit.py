@@ -8,8 +8,10 @@ import numba
 
 __all__ = ["njit", "REASSOCIATE"]
 
-# Lets sums be vectorised; NaN and inf keep their meaning. The order of a sum is fixed at compile time, so results repeat.
-REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+# Lets sums be vectorised. Only for loops that sum and write nothing: a loop that also writes is compiled twice, in vectors
+# and one by one, and which of them runs depends on where the arrays happen to lie; the two would sum in different orders.
+# For the same reason products and sums are never fused ("contract").
+REASSOCIATE = {"reassoc"}
 
 
 def njit(function=None, *, fastmath: Any = False, inline: str = "never"):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels._jit import REASSOCIATE, njit
-from skfairrank._kernels.linear import BETA1, BETA2, TINY
+from skfairrank._kernels._jit import njit
+from skfairrank._kernels.linear import BETA1, BETA2, TINY, dot, dot_with_row
 from skfairrank._kernels.transport import smallest_gaps, transport_distances
 
 __all__ = ["ascent_attack", "attack_along_paths", "exact_box", "exact_budget", "lay_out_paths", "settle_queries"]
 
 
-@njit(fastmath=REASSOCIATE)
+@njit
 def _subspace_ascent(along, rho, step_size, n_steps, c, m, v):
     """Adam from c on rho/2 (along . c)^2; `along` = V w."""
     K = len(c)
@@ -26,9 +26,7 @@ def _subspace_ascent(along, rho, step_size, n_steps, c, m, v):
         power1 *= BETA1
         power2 *= BETA2
         first, second = step_size / (1.0 - power1), 1.0 / (1.0 - power2)
-        gap = 0.0
-        for k in range(K):
-            gap += along[k] * c[k]
+        gap = dot(along[:K], c)
         for k in range(K):
             g = rho * gap * along[k]
             m[k] = BETA1 * m[k] + (1.0 - BETA1) * g
@@ -36,7 +34,7 @@ def _subspace_ascent(along, rho, step_size, n_steps, c, m, v):
             c[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
 
 
-@njit(fastmath=REASSOCIATE)
+@njit
 def _full_ascent(w, basis, rho, pull, gap_subspace, step_size, n_steps, e, fair, m, v):
     """Adam from e on rho/2 (gap_subspace + w . e)^2 - pull/2 ||P e||^2; returns the last w . e and leaves P e in `fair`."""
     d, rank = len(e), basis.shape[0]
@@ -45,14 +43,11 @@ def _full_ascent(w, basis, rho, pull, gap_subspace, step_size, n_steps, e, fair,
     power1, power2 = 1.0, 1.0
     gap = 0.0
     for t in range(n_steps + 1):
-        gap = 0.0
+        gap = dot(w, e)
         for k in range(d):
-            gap += w[k] * e[k]
             fair[k] = e[k]
         for r in range(rank):
-            inside = 0.0
-            for k in range(d):
-                inside += basis[r, k] * e[k]
+            inside = dot_with_row(basis, r, e)
             for k in range(d):
                 fair[k] -= inside * basis[r, k]
         if t == n_steps:
@@ -96,8 +91,7 @@ def attack_along_paths(
     K, d = raw.shape
     along, m, v, fair = np.zeros(K), np.empty(max(K, d)), np.empty(max(K, d)), np.empty(d)
     for r in range(K):
-        for k in range(d):
-            along[r] += raw[r, k] * w[k]
+        along[r] = dot_with_row(raw, r, w)
     for p in range(len(size)):
         _subspace_ascent(along, rho, subspace_step, subspace_steps, c[p], m, v)
         gap_inside[p] = 0.0
@@ -110,9 +104,7 @@ def attack_along_paths(
             w, basis, rho, 2.0 * lambda_ / size[p], gap_inside[p], full_step, full_steps, e[p], fair, m[:d], v[:d]
         )
         gap[p] = gap_inside[p] + outside
-        cost[p] = 0.0
-        for k in range(d):
-            cost[p] += fair[k] * fair[k]
+        cost[p] = dot(fair, fair)
 
 
 @njit
@@ -265,7 +257,7 @@ def ascent_attack(
     return regularizer.mean(), distance
 
 
-@njit(fastmath=REASSOCIATE)
+@njit
 def exact_box(w, raw, mean_size, subspace_radius, feature_radius, gradient):
     """R = mean_size/2 (r sum_k |V_k.w| + delta ||w||_1)^2; fills its (sub)gradient."""
     d = len(w)
@@ -275,9 +267,7 @@ def exact_box(w, raw, mean_size, subspace_radius, feature_radius, gradient):
         gradient[k] = feature_radius * np.sign(w[k])
     total *= feature_radius
     for r in range(raw.shape[0]):
-        along = 0.0
-        for k in range(d):
-            along += raw[r, k] * w[k]
+        along = dot_with_row(raw, r, w)
         total += subspace_radius * abs(along)
         side = subspace_radius * np.sign(along)
         for k in range(d):
@@ -298,9 +288,7 @@ def exact_budget(w, basis, sizes, shares, epsilon, subspace_radius, gradient):
     d, rank = len(w), basis.shape[0]
     fair, sensitive = w.copy(), np.zeros(d)
     for r in range(rank):
-        inside = 0.0
-        for k in range(d):
-            inside += basis[r, k] * w[k]
+        inside = dot_with_row(basis, r, w)
         for k in range(d):
             sensitive[k] += inside * basis[r, k]
     fair -= sensitive

@@ -6,16 +6,26 @@ import numpy as np
 
 from skfairrank._kernels._jit import REASSOCIATE, njit
 
-__all__ = ["adam_step", "all_scores", "linear_scores", "mean", "pull_back"]
+__all__ = ["adam_step", "all_scores", "dot", "dot_with_row", "linear_scores", "mean", "pull_back"]
 
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
 
 
 @njit(fastmath=REASSOCIATE)
-def _dot(x, w):
+def dot(x, y):
+    """x . y, summed in double precision."""
     total = 0.0
-    for k in range(len(w)):
-        total += w[k] * x[k]
+    for k in range(len(y)):
+        total += y[k] * x[k]
+    return total
+
+
+@njit(fastmath=REASSOCIATE)
+def dot_with_row(A, r, x):
+    """A[r] . x, without making a view of the row."""
+    total = 0.0
+    for k in range(len(x)):
+        total += A[r, k] * x[k]
     return total
 
 
@@ -23,17 +33,17 @@ def _dot(x, w):
 def linear_scores(X, rows, w, out):
     """out[i] = X[rows[i]] . w, summed in double precision."""
     for i in range(len(rows)):
-        out[i] = _dot(X[rows[i]], w)
+        out[i] = dot(X[rows[i]], w)
 
 
 @njit
 def all_scores(X, w, out):
     """out[i] = X[i] . w, to the same bits as `linear_scores`."""
     for i in range(len(out)):
-        out[i] = _dot(X[i], w)
+        out[i] = dot(X[i], w)
 
 
-@njit(fastmath=REASSOCIATE)
+@njit
 def pull_back(X, rows, g, scale, out):
     """out = scale * sum_i g[i] X[rows[i]]: the gradient in the weights from that in the scores."""
     out[:] = 0.0

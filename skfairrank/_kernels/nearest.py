@@ -13,7 +13,7 @@ from skfairrank._kernels._jit import njit
 
 __all__ = ["nearest", "pairwise_distances", "project_rows", "quantile_means", "transposed_blocks"]
 
-# Costs and bounds are sums of squares, right to some units in the last place: closer ones than this are taken as equal.
+# Sums of squares are right to some units in the last place; what is closer counts as equal.
 SLACK = 1e-12
 
 
@@ -140,7 +140,7 @@ def _transport(cost, n, m, limit, u, v, flow, reals, ints):
     of_row, of_column = m // g, n // g
     mass = n * of_row
     bound = np.sum(u[:n]) * of_row + np.sum(v[:m]) * of_column
-    most = limit * mass * (1.0 + SLACK)
+    most = limit * mass
     supply[:n] = of_row
     demand[:m] = of_column
     for i in range(n):
@@ -236,12 +236,13 @@ def _same_rows(X, lo, Y, start, n, taken):
 
 @njit
 def nearest(
-    first, last, X, Z, offsets, X_other, blocks, offsets_other, bounds, exclude_identical, best, distance, partner
+    first, last, X, Z, offsets, X_other, blocks, offsets_other, bounds, blur, exclude_identical, best, distance, partner
 ):
-    """For queries first to last - 1, fill in the nearest other query, its distance, and each row's partner in the
-    optimal plan.
+    """For queries first to last - 1, fill in the nearest other query, its distance, and each row's partner in the plan.
 
-    bounds[q] holds lower bounds of the distances and is used up. best[q] = -1 where every other query is identical.
+    bounds[q] holds lower bounds of the distances and is used up; `blur` is the rounding error of a distance between two
+    projected items. Of queries at the same distance, up to rounding, the first is taken. best[q] = -1 where every other
+    query is identical.
     """
     n_other, widest, widest_other = len(offsets_other) - 1, 0, 0
     for q in range(first, last):
@@ -250,18 +251,12 @@ def nearest(
         widest_other = max(widest_other, offsets_other[j + 1] - offsets_other[j])
     scratch = max(widest, widest_other)
     cost, flow = np.empty((widest, widest_other)), np.empty((widest, widest_other), np.int64)
-    u, v, reals, ints = (
-        np.empty(widest),
-        np.empty(widest_other),
-        np.empty((2, scratch)),
-        np.empty((6, scratch), np.int64),
-    )
+    u, v = np.empty(widest), np.empty(widest_other)
+    reals, ints = np.empty((2, scratch)), np.empty((6, scratch), np.int64)
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        chosen, least = -1, np.inf
-        bound = bounds[q]
-        queue = np.empty(0, np.int64)
-        at = 0
+        bound, queue = bounds[q], np.empty(0, np.int64)
+        chosen, at, least, most = -1, 0, np.inf, np.inf  # from least to most, distances are equal up to rounding
         while True:
             if chosen < 0:  # the most promising query, until there is a distance to beat
                 j = np.argmin(bound)
@@ -269,29 +264,35 @@ def nearest(
                     break
             else:
                 if at == 0:
-                    left = np.flatnonzero(bound <= least * (1.0 + SLACK))
+                    left = np.flatnonzero(bound <= most)
                     queue = left[np.argsort(bound[left])]
-                if at == len(queue) or bound[queue[at]] > least * (1.0 + SLACK):
+                if at == len(queue) or bound[queue[at]] > most:
                     break
                 j = queue[at]
                 at += 1
-            start, m = offsets_other[j], offsets_other[j + 1] - offsets_other[j]
             bound[j] = np.inf
+            start, m = offsets_other[j], offsets_other[j + 1] - offsets_other[j]
             _fill_cost(Z, lo, n, blocks, Z.shape[1] * start, m, cost)
-            if _reduce(cost, n, m, u, v) > least * (1.0 + SLACK):
+            if _reduce(cost, n, m, u, v) > most:
                 continue
-            found = _transport(cost, n, m, least, u, v, flow, reals, ints)
+            found = _transport(cost, n, m, most, u, v, flow, reals, ints)
+            if found > most:
+                continue
             if exclude_identical and found == 0.0 and n == m and _same_rows(X, lo, X_other, start, n, ints[0]):
-                found = np.inf
-            if found < least * (1.0 - SLACK) or (found <= least * (1.0 + SLACK) and j < chosen):
-                chosen, least = j, found
+                continue
+            better = chosen < 0 or found < least - (most - least)
+            if found < least:
+                least = found
+                most = least + SLACK * least + (2.0 * np.sqrt(least) + blur) * blur
+            if better or j < chosen:
+                chosen, distance[q] = j, found
                 for i in range(n):
                     heaviest = 0
                     for k in range(1, m):
                         if flow[i, k] > flow[i, heaviest]:
                             heaviest = k
                     partner[lo + i] = start + heaviest
-        best[q], distance[q] = chosen, least
+        best[q] = chosen
 
 
 @njit

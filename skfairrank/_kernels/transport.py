@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import REASSOCIATE, njit
+from skfairrank._kernels.linear import dot, dot_with_row
 
 __all__ = ["assignment", "smallest_gaps", "transport_distances"]
 
@@ -63,26 +64,16 @@ def assignment(cost, n, column_of_row):
     return total
 
 
-@njit(fastmath=REASSOCIATE)
+@njit
 def _fair_difference(x, y, basis, difference):
     """Fill `difference` with P(x - y)."""
     d = len(difference)
     for k in range(d):
         difference[k] = np.float64(x[k]) - np.float64(y[k])
     for r in range(basis.shape[0]):
-        along = 0.0
-        for k in range(d):
-            along += basis[r, k] * difference[k]
+        along = dot_with_row(basis, r, difference)
         for k in range(d):
             difference[k] -= along * basis[r, k]
-
-
-@njit(fastmath=REASSOCIATE)
-def _squared_norm(x):
-    total = 0.0
-    for k in range(len(x)):
-        total += x[k] * x[k]
-    return total
 
 
 @njit(fastmath=REASSOCIATE)
@@ -149,7 +140,7 @@ def transport_distances(
                 target[k] = X[rows[lo + j], k] + (inside[path_of_row[lo + j], k] + e[path_of_row[lo + j], k])
             for i in range(n):
                 _fair_difference(target, X[rows[lo + i]], basis, difference)
-                cost[j, i] = _squared_norm(difference)
+                cost[j, i] = dot(difference, difference)
         identity = True
         for j in range(n):
             least = cost[j, :n].min()

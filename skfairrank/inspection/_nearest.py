@@ -113,8 +113,7 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     queries = Queries.from_qid(qid, len(X))
     others = Queries.from_qid(qid_reference, len(X_reference), name="qid_reference")
     X, X_reference = queries.group(X), others.group(X_reference)
-    Z, Z_reference = _projected(X, metric), _projected(X_reference, metric)
-    _check_range(Z, Z_reference)
+    Z, Z_reference, blur = _projected(X, X_reference, metric)
     blocks = _transposed(Z_reference, others.offsets)
     n_bins = _number_of_bins(queries, others)
     profile = _profile(_transposed(Z, queries.offsets), queries.offsets, n_bins, X.shape[1])
@@ -137,6 +136,7 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
             blocks,
             others.offsets,
             _lower_bounds(profile[chunk], profile_reference),
+            blur,
             bool(exclude_identical),
             best[chunk],
             distance[chunk],
@@ -173,23 +173,27 @@ def _rows(X, metric, name):
     return X
 
 
-def _projected(X, metric):
-    Z = np.empty(X.shape)
-    _nearest.project_rows(X, np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64), Z)
-    return Z
-
-
-def _check_range(Z, Z_reference):
-    """No distance can overflow if that across the range of all features does not."""
+def _projected(X, X_reference, metric):
+    """Rows without their sensitive part, about the centre of the reference; and the rounding error of distances."""
+    basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
+        # Differences of rows far from the origin would lose digits in the projection.
+        center = X_reference.mean(axis=0)
+        X, X_reference = X - center, X_reference - center
+        Z, Z_reference = np.empty(X.shape), np.empty(X_reference.shape)
+        _nearest.project_rows(X, basis, Z)
+        _nearest.project_rows(X_reference, basis, Z_reference)
+        # If the square of the whole range is finite, so is every distance.
         low = np.minimum(Z.min(axis=0), Z_reference.min(axis=0))
         high = np.maximum(Z.max(axis=0), Z_reference.max(axis=0))
-        largest = np.sum((high - low) ** 2)
-    if not np.isfinite(largest):
+        finite = np.isfinite(np.sum((high - low) ** 2))
+    if not finite:
         raise ValueError(
             "The squared distance between two items is not finite: features are too large. Scale them, for instance by "
             "StandardScaler, before fitting the metric."
         )
+    largest = max(np.abs(X).max(), np.abs(X_reference).max())
+    return Z, Z_reference, float(8.0 * np.finfo(float).eps * np.sqrt(X.shape[1]) * largest)
 
 
 def _number_of_bins(queries, others):

@@ -300,7 +300,7 @@ class TradeoffDisplay:
             )
         ax.set(xlabel=self.xlabel, ylabel=self.ylabel, xscale=xscale, yscale=yscale)
         if self.annotations:
-            ax.margins(0.09)
+            ax.margins(x=0.12, y=0.09)
         self.texts_ = [
             ax.annotate(
                 text,

@@ -270,6 +270,10 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
 
     def _optimise(self, data, state, streams, context):
         if self.solver == "lbfgs":
+            if self.early_stopping:
+                raise ValueError(
+                    'early_stopping=True needs solver="adam": "lbfgs" stops when it has converged (tol, max_iter).'
+                )
             self._solve(data, state, streams[2], context, self._strength())
         else:
             self._train(data, state, streams, context, self._strength())

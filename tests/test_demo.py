@@ -1,0 +1,166 @@
+"""The demo runs with and without data and says what it did; the README shows the rows that it prints."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _data import ROOT, shared_data
+
+from skfairrank import demo
+
+SYNTHETIC_SYSTEMS = ["Baseline", "Project", "SenSTIR, rho 0.0001", "SenSTIR, rho 0.0003", "SenSTIR, rho 0.001"]
+GERMAN_SYSTEMS = ["Baseline", "Project", "Drop age and sex", *(f"SenSTIR, rho {rho:g}" for rho in (0.01, 0.1, 0.3, 1))]
+
+
+@pytest.fixture
+def no_data(tmp_path, monkeypatch):
+    """A folder without any data file, named by SKFAIRRANK_DATA."""
+    folder = tmp_path / "nothing"
+    folder.mkdir()
+    monkeypatch.setenv("SKFAIRRANK_DATA", str(folder))
+    return folder
+
+
+def lines_of(text, data):
+    """System and numbers of each line of a printed table that belongs to a data set."""
+    cells = [re.split(r" {2,}", line.strip()) for line in text.splitlines() if line.startswith(data + "  ")]
+    return {system: numbers for _, system, *numbers in cells}
+
+
+def test_without_data_it_says_so_and_does_the_synthetic_task(no_data, tmp_path, capsys):
+    picture = tmp_path / "picture.png"
+    demo.main(["--quick", "--output", str(picture)])
+    printed = capsys.readouterr()
+    lines = lines_of(printed.out, "Synthetic")
+    assert list(lines) == SYNTHETIC_SYSTEMS
+    for ndcg, tau, disparity, seconds in lines.values():
+        assert 0.5 < float(ndcg) <= 1 and -1 <= float(tau) <= 1 and float(disparity) >= 0 and float(seconds) >= 0
+    assert not lines_of(printed.out, "German Credit")
+    assert str(no_data) in printed.out and "SKFAIRRANK_DATA" in printed.out
+    assert str(picture) in printed.out and picture.read_bytes().startswith(b"\x89PNG")
+    assert len(re.findall(r"^\[\d/5\] Synthetic: ", printed.err, re.MULTILINE)) == 5
+
+
+def test_german_credit_joins_where_its_file_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SKFAIRRANK_DATA", str(shared_data("german.data.gz").parent))
+    demo.main(["--quick", "--splits", "2", "--output", str(tmp_path / "picture.png")])
+    printed = capsys.readouterr()
+    lines = lines_of(printed.out, "German Credit")
+    assert list(lines) == GERMAN_SYSTEMS
+    assert all("±" in cell for numbers in lines.values() for cell in numbers[:3])
+    assert lines["Drop age and sex"][1] == "1.000 ±0.000"  # who has no sex column does not see it flipped
+    assert lines["Baseline"][1] < "0.95"
+    assert "[19/19] German Credit, split 2 of 2: SenSTIR, rho 1," in printed.err
+
+
+def test_without_matplotlib_it_says_so_and_prints_the_table(no_data, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    picture = tmp_path / "picture.png"
+    demo.main(["--quick", "--output", str(picture)])
+    out = capsys.readouterr().out
+    assert list(lines_of(out, "Synthetic")) == SYNTHETIC_SYSTEMS
+    assert "matplotlib is not installed" in out and not picture.exists()
+
+
+def test_comparison_with_the_published_program_needs_its_queries(no_data):
+    with pytest.raises(SystemExit, match=re.escape(f"No german_seed0.npz and german_seed1.npz in {no_data}")):
+        demo.main(["--published"])
+
+
+def test_comparison_shows_published_numbers_beside_ours():
+    folder = shared_data("german_seed0.npz").parent
+    shared_data("german_seed1.npz")
+    header, _, *lines = markdown_rows(demo.published_table(folder, n_seeds=2, n_draws=2, max_iter=50))
+    assert header[:2] == ["queries", "system"]
+    assert published_cells(lines) == PUBLISHED
+    for line in lines:
+        for ours in (line[3], line[5], line[7], line[8]):
+            assert len([float(value) for value in ours.split(", ")]) == 2
+
+
+# Issue 3 of the project, from the records of the authors' program: NDCG, tau, disparity.
+PUBLISHED = {
+    ("german_seed0", "Baseline"): (0.788, 0.802, 0.0106),
+    ("german_seed0", "Project"): (0.791, 0.761, 0.0101),
+    ("german_seed0", "SenSTIR, rho 0.01"): (0.792, 0.775, 0.0076),
+    ("german_seed0", "SenSTIR, rho 0.1"): (0.787, 0.859, 0.0048),
+    ("german_seed0", "SenSTIR, rho 1"): (0.779, 1.000, 0.0046),
+    ("german_seed1", "Baseline"): (0.830, 0.756, 0.0140),
+    ("german_seed1", "SenSTIR, rho 1"): (0.793, 0.999, 0.0031),
+}
+
+
+def markdown_rows(text):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+
+
+def published_cells(lines):
+    return {(line[0], line[1]): tuple(float(line[k]) for k in (2, 4, 6)) for line in lines}
+
+
+def test_readme_shows_the_rows_that_the_commands_print():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert list(lines_of(text, "Synthetic")) == SYNTHETIC_SYSTEMS
+    assert list(lines_of(text, "German Credit")) == GERMAN_SYSTEMS
+    table = [line for line in text.splitlines() if line.startswith("| german_seed")]
+    assert published_cells(markdown_rows("\n".join(table))) == PUBLISHED
+
+
+def test_readme_picture_is_there_and_small():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (path,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert (ROOT / path).read_bytes().startswith(b"\x89PNG") and (ROOT / path).stat().st_size < 200_000
+
+
+def test_table_has_standard_errors_only_over_several_splits():
+    one = demo.Row("Synthetic", "Baseline", runs=[np.array([0.9, 0.5, 0.0123])], seconds=[1.0])
+    # Two values a and b: mean (a + b) / 2, standard error |a - b| / 2.
+    two = demo.Row(
+        "German Credit", "Baseline", runs=[np.array([0.8, 1.0, 0.01]), np.array([0.9, 1.0, 0.03])], seconds=[1.0, 2.0]
+    )
+    text = demo.table([one, two])
+    assert lines_of(text, "Synthetic") == {"Baseline": ["0.900", "0.500", "0.0123", "1.0"]}
+    assert lines_of(text, "German Credit") == {"Baseline": ["0.850 ±0.050", "1.000 ±0.000", "0.0200 ±0.0100", "1.5"]}
+
+
+def test_stars_are_alike_but_for_the_group():
+    task = demo.synthetic_task()
+    X, y, majority = task.test.X[:200], task.test.y[:200], task.test.groups[:200]
+    black, blue = demo.unlike_pair(task, X, y, majority)
+    assert majority[black] and not majority[blue]
+    assert abs(y[black] - y[blue]) < 0.1
+    assert abs(X[black, 0] - X[blue, 0]) < 0.2 and X[black, 1] - X[blue, 1] > 1
+
+
+def test_rankers_are_made_as_the_paper_says():
+    """Table 2, with the learning rate of the authors' notebook on the synthetic task."""
+    ranker = demo.synthetic_task().systems([0.001], 0)["SenSTIR, rho 0.001"]
+    expected = {
+        "max_iter": 2000,
+        "batch_size": 1,
+        "subspace_step_size": 0.001,
+        "subspace_n_steps": 20,
+        "epsilon": 0.001,
+    }
+    expected |= {"full_step_size": 0.001, "full_n_steps": 20, "fair_start": 0.0, "alpha": 0.0, "n_samples": 10}
+    expected |= {"learning_rate": 0.04, "adversary": "ascent"}
+    assert {name: ranker.get_params()[name] for name in expected} == expected
+    nothing = demo.Side(*np.zeros((4, 1, 5)))
+    ranker = demo.german_task("German Credit", nothing, nothing).systems([1], 0)["SenSTIR, rho 1"]
+    expected = {
+        "max_iter": 20_000,
+        "batch_size": 10,
+        "subspace_step_size": 0.01,
+        "subspace_n_steps": 20,
+        "epsilon": 1.0,
+    }
+    expected |= {"full_step_size": 0.001, "full_n_steps": 20, "fair_start": 0.1, "alpha": 0.0, "n_samples": 25}
+    expected |= {"learning_rate": 0.001, "adversary": "ascent"}
+    assert {name: ranker.get_params()[name] for name in expected} == expected
+
+
+def test_data_is_looked_for_beside_the_project_by_default(monkeypatch):
+    monkeypatch.delenv("SKFAIRRANK_DATA", raising=False)
+    assert demo.data_folder() == Path("..", "shared", "data")

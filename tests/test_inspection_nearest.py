@@ -1,0 +1,306 @@
+"""nearest_queries against exhaustive searches with SciPy's assignment and POT, and the authors' recorded numbers."""
+
+import numpy as np
+import ot
+import pandas as pd
+import pytest
+from _data import shared_data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import wasserstein_distance
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank._kernels import nearest as kernels
+from skfairrank.inspection import nearest_queries
+
+
+def transport_cost(Z, other):
+    """POT's own answer."""
+    cost = ((Z[:, None] - other[None]) ** 2).sum(axis=-1)
+    return ot.emd2(np.full(len(Z), 1 / len(Z)), np.full(len(other), 1 / len(other)), cost)
+
+
+def blocks_of(Z, qid):
+    return {q: Z[qid == q] for q in np.unique(qid)}
+
+
+def same_set(rows, other):
+    return rows.shape == other.shape and sorted(map(tuple, rows)) == sorted(map(tuple, other))
+
+
+def exhaustive(X, X_reference, qid, qid_reference, basis, exclude_identical):
+    """Distances of all pairs by POT, infinity where excluded: the readable twin of the search."""
+    P = np.eye(X.shape[1]) - basis.T @ basis
+    ours, others = blocks_of(X, qid), blocks_of(X_reference, qid_reference)
+    return np.array(
+        [
+            [
+                np.inf if exclude_identical and same_set(a, b) else transport_cost(a @ P, b @ P)
+                for b in others.values()
+            ]
+            for a in ours.values()
+        ]
+    )
+
+
+def draw_queries(rng, n_queries, n_features, *, sizes, grid=None):
+    sizes = rng.choice(sizes, n_queries)
+    qid = rng.permutation(np.repeat(rng.permutation(100)[:n_queries], sizes))
+    shape = (len(qid), n_features)
+    return rng.normal(size=shape) if grid is None else rng.integers(0, grid, shape).astype(float), qid
+
+
+SIZES = {"equal": [6], "ragged": [1, 2, 3, 5, 8], "one row": [1], "equal or one more": [4, 5]}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("grid", [None, 3], ids=["continuous", "many ties"])
+@pytest.mark.parametrize("seed", range(4))
+def test_agrees_with_the_exhaustive_search(sizes, grid, seed):
+    rng = np.random.default_rng(seed)
+    X, qid = draw_queries(rng, 9, 3, sizes=sizes, grid=grid)
+    X_reference, qid_reference = draw_queries(rng, 14, 3, sizes=sizes, grid=grid)
+    X_reference, qid_reference = np.vstack([X_reference, X]), np.r_[qid_reference, 200 + qid]  # itself is among them
+    # a coordinate axis, so that projected integers stay integers and ties are exact
+    metric = SensitiveSubspaceMetric(directions=[[0, 1, 0]]).fit(X)
+    found = nearest_queries(X, X_reference, qid=qid, qid_reference=qid_reference, metric=metric)
+    expected = exhaustive(X, X_reference, qid, qid_reference, metric.sensitive_basis_, True)
+    assert found.distance == pytest.approx(expected.min(axis=1), abs=1e-12)
+    # the smallest id among the nearest
+    first = np.argmax(expected <= expected.min(axis=1, keepdims=True) + 1e-9, axis=1)
+    np.testing.assert_array_equal(found.qid, np.unique(qid_reference)[first])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 7), st.booleans())
+def test_agrees_on_any_ragged_queries(seed, n_features, largest, exclude_identical):
+    rng = np.random.default_rng(seed)
+    X, qid = draw_queries(rng, 4, n_features, sizes=np.arange(1, largest + 1))
+    X_reference, qid_reference = draw_queries(rng, 8, n_features, sizes=np.arange(1, largest + 1))
+    direction = rng.normal(size=(1, n_features))
+    metric = SensitiveSubspaceMetric(directions=direction).fit(X)
+    found = nearest_queries(
+        X, X_reference, qid=qid, qid_reference=qid_reference, metric=metric, exclude_identical=exclude_identical
+    )
+    expected = exhaustive(X, X_reference, qid, qid_reference, metric.sensitive_basis_, exclude_identical)
+    assert found.distance == pytest.approx(expected.min(axis=1), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (1, 7), (7, 1), (4, 4), (4, 6), (6, 4), (5, 7), (30, 40), (25, 25)])
+@pytest.mark.parametrize("grid", [None, 2])
+def test_all_pairs_kernel_agrees_with_pot(n, m, grid):
+    rng = np.random.default_rng(n * m)
+    Z, other = (rng.normal(size=(k * 3, 5)) if grid is None else rng.integers(0, grid, (k * 3, 5)) * 1.0 for k in (n, m))
+    offsets, offsets_other = np.arange(4) * n, np.arange(4) * m
+    blocks, out = np.empty(other.size), np.empty((3, 3))
+    kernels.transposed_blocks(other, offsets_other, blocks)
+    kernels.pairwise_distances(0, 3, Z, offsets, blocks, offsets_other, out)
+    expected = [[transport_cost(a, b) for b in np.split(other, 3)] for a in np.split(Z, 3)]
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n, m, n_bins", [(5, 5, 5), (5, 5, 3), (2, 7, 4), (9, 4, 1), (1, 6, 6)])
+def test_profiles_bound_the_distance(n, m, n_bins):
+    """Their squared distance is at most d_Q, and in one dimension with a bin for each item it is d_Q."""
+    rng = np.random.default_rng(n + 10 * m)
+    for d in (1, 4):
+        a, b = rng.normal(size=(n, d)), rng.normal(size=(m, d))
+        profiles = []
+        for Z in (a, b):
+            blocks, profile = np.empty(Z.size), np.empty((1, d * n_bins))
+            kernels.transposed_blocks(Z, np.array([0, len(Z)]), blocks)
+            kernels.quantile_means(0, 1, blocks, np.array([0, len(Z)]), n_bins, profile)
+            profiles.append(profile[0])
+        bound = np.sum((profiles[0] - profiles[1]) ** 2)
+        assert bound <= transport_cost(a, b) * (1 + 1e-12)
+        if d == 1 and n == m == n_bins:
+            assert bound == pytest.approx(transport_cost(a, b), rel=1e-12)
+        if n_bins == 1:
+            assert bound == pytest.approx(np.sum((a.mean(axis=0) - b.mean(axis=0)) ** 2), rel=1e-9)
+
+
+def test_one_dimension_against_scipy():
+    """For points on a line all of which move to the right by the same amount, W1 squared is d_Q."""
+    X, shift = np.array([[0.0], [1.0], [4.0]]), 0.25
+    with pytest.warns(UserWarning, match="Nothing is treated as sensitive"):
+        metric = SensitiveSubspaceMetric().fit(X)
+    found = nearest_queries(X, X + shift, qid=[0] * 3, qid_reference=[0] * 3, metric=metric)
+    assert found.distance == pytest.approx(wasserstein_distance(X[:, 0], X[:, 0] + shift) ** 2)
+    np.testing.assert_array_equal(found.rows, [0, 1, 2])
+
+
+@pytest.fixture
+def task():
+    rng = np.random.default_rng(5)
+    X, qid = draw_queries(rng, 12, 4, sizes=[3, 4, 6])
+    return X, qid, SensitiveSubspaceMetric(directions=[[1.0, 0, 0, 0]]).fit(X)
+
+
+def test_rows_are_the_pairing_of_the_optimal_plan(task):
+    X, qid, metric = task
+    found = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
+    Z = metric.transform(X)
+    for k, q in enumerate(np.unique(qid)):
+        mine, its = np.flatnonzero(qid == q), np.flatnonzero(qid == found.qid[k])
+        assert np.isin(found.rows[mine], its).all()
+        cost = ((Z[mine][:, None] - Z[its][None]) ** 2).sum(axis=-1)
+        plan = ot.emd(np.full(len(mine), 1 / len(mine)), np.full(len(its), 1 / len(its)), cost)
+        np.testing.assert_array_equal(found.rows[mine], its[np.argmax(np.round(plan, 9), axis=1)])
+        if len(mine) == len(its):  # a one-to-one pairing, at the cost reported
+            assert len(set(found.rows[mine])) == len(mine)
+            paired = ((Z[mine] - Z[found.rows[mine]]) ** 2).sum(axis=1).mean()
+            assert found.distance[k] == pytest.approx(paired)
+
+
+def test_heaviest_partner_and_first_of_several():
+    """One item onto two: half its mass each, so the first. Two onto three: each keeps 1/3 at its twin and sends 1/6 away."""
+    metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
+    found = nearest_queries([[0, 0]], [[1, 0], [-1, 0]], qid=[0], qid_reference=[0, 0], metric=metric)
+    assert found.distance == pytest.approx([1.0]) and found.rows.tolist() == [0]
+    found = nearest_queries([[0, 0], [9, 0]], [[4, 0], [9, 1], [0, 1]], qid=[0, 0], qid_reference=[0] * 3, metric=metric)
+    assert found.rows.tolist() == [2, 1]
+    assert found.distance == pytest.approx([(16 + 25) / 6])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_interleaving_rows_permutes_the_result(task, n_threads):
+    import numba
+
+    X, qid, metric = task
+    order = np.random.default_rng(0).permutation(len(X))
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(min(n_threads, before))
+        plain = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
+        shuffled = nearest_queries(X[order], X, qid=qid[order], qid_reference=qid, metric=metric)
+    finally:
+        numba.set_num_threads(before)
+    np.testing.assert_array_equal(shuffled.qid, plain.qid)
+    assert shuffled.distance == pytest.approx(plain.distance, rel=1e-12)
+    np.testing.assert_array_equal(shuffled.rows, plain.rows[order])
+
+
+def test_large_searches_run_in_chunks_with_the_same_result(task, monkeypatch):
+    X, qid, metric = task
+    whole = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
+    monkeypatch.setattr("skfairrank.inspection._nearest._MAX_BOUNDS", 1)
+    chunked = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
+    np.testing.assert_array_equal(whole.qid, chunked.qid)
+    np.testing.assert_array_equal(whole.distance, chunked.distance)
+    np.testing.assert_array_equal(whole.rows, chunked.rows)
+
+
+def test_identical_means_the_same_rows_in_any_order():
+    metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
+    X = [[0.0, 1.0], [2.0, 0.0]]
+    permuted, flipped, far = [[2.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [2.0, 1.0]], [[8.0, 0.0], [8.0, 0.0]]
+    reference, ids = np.vstack([permuted, X, flipped, far]), np.repeat([0, 1, 2, 3], 2)
+    kw = dict(qid=[0, 0], qid_reference=ids, metric=metric)
+    # the query that differs in the sensitive feature only is at distance zero, and is not itself
+    found = nearest_queries(X, reference, **kw)
+    assert (found.qid.tolist(), found.distance.tolist(), found.rows.tolist()) == ([2], [0.0], [4, 5])
+    found = nearest_queries(X, reference, **kw, exclude_identical=False)
+    assert (found.qid.tolist(), found.distance.tolist(), found.rows.tolist()) == ([0], [0.0], [1, 0])
+
+
+def test_repeated_rows_count_as_often_as_they_occur():
+    metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
+    X, other = [[1, 0], [1, 0], [1, 1]], [[1, 0], [1, 1], [1, 1]]
+    found = nearest_queries(X, X + other, qid=[0] * 3, qid_reference=[0] * 3 + [1] * 3, metric=metric)
+    assert found.qid.tolist() == [1] and found.distance.tolist() == [0.0]
+
+
+def test_queries_identical_up_to_the_sensitive_direction_far_from_the_origin():
+    """The projection rounds; ties still go to the smallest id, and the distance is zero up to rounding."""
+    rng = np.random.default_rng(0)
+    X, direction = 1e6 + rng.normal(size=(5, 3)), np.array([1.0, 2.0, -0.5])
+    reference = np.vstack([X + c * direction for c in (2.0, -3.0, 0.1)])
+    metric = SensitiveSubspaceMetric(directions=direction).fit(X)
+    found = nearest_queries(X, reference, qid=[0] * 5, qid_reference=np.repeat([7, 8, 9], 5), metric=metric)
+    assert found.qid.tolist() == [7] and found.distance[0] < 1e-16
+    np.testing.assert_array_equal(found.rows, np.arange(5))
+
+
+def test_hypothetical_rows_of_any_table(task):
+    X, qid, metric = task
+    found = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
+    np.testing.assert_array_equal(found.hypothetical(X), X[found.rows])
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    taken = found.hypothetical(frame)
+    assert list(taken.columns) == list("abcd")
+    np.testing.assert_array_equal(taken.to_numpy(), X[found.rows])
+
+
+def test_forms_of_input_change_nothing(task):
+    X, qid, metric = task
+    plain = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
+    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(len(X))[::-1])
+    ids = pd.Series([f"q{q:03d}" for q in qid])
+    other = nearest_queries(frame, X.tolist(), qid=ids, qid_reference=list(qid), metric=FrozenEstimator(metric))
+    np.testing.assert_array_equal(plain.qid, other.qid)
+    np.testing.assert_array_equal(plain.rows, other.rows)
+    strings = nearest_queries(X, X, qid=qid, qid_reference=ids, metric=metric)
+    np.testing.assert_array_equal(strings.qid, [f"q{q:03d}" for q in plain.qid])
+
+
+def test_metric_of_a_fitted_ranker(task):
+    X, qid, metric = task
+    ranker = SenSTIRRanker(metric=metric, max_iter=2, random_state=0).fit(X, np.arange(len(X)) % 3, qid=qid)
+    a, b = (nearest_queries(X, X, qid=qid, qid_reference=qid, metric=m) for m in (metric, ranker.metric_))
+    np.testing.assert_array_equal(a.rows, b.rows)
+
+
+def test_errors_say_what_to_do(task):
+    X, qid, metric = task
+    kw = dict(qid=qid, qid_reference=qid, metric=metric)
+    with pytest.raises(ValueError, match="X_reference has 3 features, but metric was fitted on 4"):
+        nearest_queries(X, X[:, :3], **kw)
+    with pytest.raises(ValueError, match="Query 7 has no nearest other query: all 2 reference queries are identical"):
+        nearest_queries(X[:2], X[[0, 1, 1, 0]], qid=[7, 7], qid_reference=[0, 0, 1, 1], metric=metric)
+    with pytest.raises(ValueError, match="qid_reference has 2 entries"):
+        nearest_queries(X, X, qid=qid, qid_reference=[0, 1], metric=metric)
+    with pytest.raises(ValueError, match="NaN"):
+        nearest_queries(np.full_like(X, np.nan), X, **kw)
+    with pytest.raises(TypeError, match="give a fitted SensitiveSubspaceMetric"):
+        nearest_queries(X, X, qid=qid, qid_reference=qid, metric=np.eye(4)[:1])
+    with pytest.raises(NotFittedError):
+        nearest_queries(X, X, qid=qid, qid_reference=qid, metric=SensitiveSubspaceMetric(directions=np.eye(4)[:1]))
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    named = SensitiveSubspaceMetric(sensitive_columns="a").fit(frame)
+    with pytest.raises(ValueError, match="columns"):
+        nearest_queries(frame, frame[list("bacd")], qid=qid, qid_reference=qid, metric=named)
+
+
+@pytest.mark.parametrize("huge", [1e200, -1e200, 1e308])
+def test_overflowing_costs_are_an_error(task, huge):
+    X, qid, metric = task
+    for k in range(2):
+        pair = [X.copy(), X.copy()]
+        pair[k][3, 2] = huge
+        with pytest.raises(ValueError, match="not finite"):
+            nearest_queries(*pair, qid=qid, qid_reference=qid, metric=metric)
+
+
+@pytest.fixture(scope="module")
+def synthetic():
+    with np.load(shared_data("senstir_synthetic.npz")) as z:
+        return dict(z)
+
+
+def test_the_authors_nearest_queries(synthetic):
+    """Recorded by the authors' notebook: each test query's nearest other query among training and test queries."""
+    metric = SensitiveSubspaceMetric(classifier=LogisticRegression(C=100)).fit(
+        synthetic["X_train"], sensitive_features=synthetic["majority_train"]
+    )
+    found = nearest_queries(
+        synthetic["X_test"],
+        np.vstack([synthetic["X_train"], synthetic["X_test"]]),
+        qid=synthetic["qid_test"],
+        qid_reference=np.r_[synthetic["qid_train"], 100 + synthetic["qid_test"]],
+        metric=metric,
+    )
+    assert found.distance.mean() == pytest.approx(0.0244039505502978, rel=1e-12)
+    assert found.distance[:3] == pytest.approx([0.03230608002, 0.03578482558, 0.03343583259], rel=1e-9)
