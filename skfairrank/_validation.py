@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-__all__ = ["as_values", "check_relevance", "check_scores"]
+__all__ = ["as_values", "check_magnitude", "check_relevance", "check_scores"]
 
 # Beyond this, differences of scores overflow.
 LARGEST_SCORE = 1e150
@@ -15,7 +15,10 @@ LARGEST_SCORE = 1e150
 def as_values(values) -> np.ndarray:
     """Ids or labels as an array of what was given: NumPy alone would turn [1, "a", nan] into three strings."""
     if isinstance(values, np.ma.MaskedArray):
-        array = values.astype(object).filled(None) if np.ma.is_masked(values) else values.data
+        array = values.data
+        if np.ma.is_masked(values):
+            array = array.astype(object)
+            array[np.ma.getmaskarray(values)] = None
     elif isinstance(values, np.ndarray):
         array = values
     elif isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
@@ -59,3 +62,12 @@ def check_relevance(y, n_rows: int | None = None, *, name: str = "y") -> np.ndar
             f"{name} has negative values (the least is {y.min():g}): relevances must be >= 0. Shift them, or use ranks."
         )
     return y
+
+
+def check_magnitude(X: np.ndarray) -> None:
+    """Raise ValueError where the squared distance between two rows could overflow."""
+    largest = max(float(X.max()), -float(X.min()))
+    if not np.isfinite(4.0 * X.shape[1] * largest * largest):
+        raise ValueError(
+            f"The squared distance between items is not finite: features reach {largest:g}. Scale them (StandardScaler)."
+        )

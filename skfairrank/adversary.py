@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfairrank._kernels import attack as _attack
+from skfairrank._validation import check_magnitude
 
 __all__ = ["ADVERSARIES", "Ascent", "Attack", "ExactBox", "ExactBudget"]
 
@@ -65,11 +66,7 @@ class Ascent:
         rng,
         **_,
     ):
-        largest = max(float(data.X.max()), -float(data.X.min()))
-        if not np.isfinite(4.0 * data.X.shape[1] * largest**2):
-            raise ValueError(
-                f"The squared distance between items is not finite: features reach {largest:g}. Scale them (StandardScaler)."
-            )
+        check_magnitude(data.X)
         self.data, self.rho, self.epsilon, self.rng = data, float(rho), float(epsilon), rng
         self.raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
         self.basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)

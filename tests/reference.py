@@ -134,9 +134,7 @@ def attack_item(w, raw, basis, rho, lambda_, n, steps, c, e):
     along = raw @ w
     c = adam_ascent(lambda c: rho * (along @ c) * along, c, subspace_step_size, subspace_n_steps)
     inside = c @ raw
-    e = adam_ascent(
-        lambda e: rho * (w @ (inside + e)) * w - 2 * lambda_ / n * (P @ e), e, full_step_size, full_n_steps
-    )
+    e = adam_ascent(lambda e: rho * (w @ (inside + e)) * w - 2 * lambda_ / n * (P @ e), e, full_step_size, full_n_steps)
     return inside, e
 
 
@@ -156,7 +154,7 @@ def transport_distance_by_permutations(Z, Z_other):
 def attack_query(X, w, raw, basis, rho, lambda_, steps, starts_c, starts_e):
     """The hypothetical query of one query: the better of the two attacks for ``rho/2 ||h - h'||^2 - lambda d_Q``.
 
-    d_Q in that comparison is the cost of pairing every item with itself. Returns the moves of the items, their regularizer, and d_Q.
+    d_Q in that comparison is the cost of pairing every item with itself. Returns the items' moves, their regularizer, and d_Q.
     """
     P, n = projector(basis), len(X)
     moves = [attack_item(w, raw, basis, rho, lambda_, n, steps, c, e) for c, e in zip(starts_c, starts_e)]

@@ -64,6 +64,12 @@ def test_without_matplotlib_it_says_so_and_prints_the_table(no_data, tmp_path, m
     assert "matplotlib is not installed" in out and not picture.exists()
 
 
+def test_a_missing_folder_is_noticed_before_training(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        demo.main(["--output", str(tmp_path / "missing" / "picture.png")])
+    assert f"there is no folder {tmp_path / 'missing'}" in capsys.readouterr().err
+
+
 def test_comparison_with_the_published_program_needs_its_queries(no_data):
     with pytest.raises(SystemExit, match=re.escape(f"No german_seed0.npz and german_seed1.npz in {no_data}")):
         demo.main(["--published"])
@@ -72,12 +78,17 @@ def test_comparison_with_the_published_program_needs_its_queries(no_data):
 def test_comparison_shows_published_numbers_beside_ours():
     folder = shared_data("german_seed0.npz").parent
     shared_data("german_seed1.npz")
-    header, _, *lines = markdown_rows(demo.published_table(folder, n_seeds=2, n_draws=2, max_iter=50))
+    text = demo.published_table(folder, n_seeds=2, n_draws=2, max_iter=50)
+    header, _, *lines = markdown_rows(text)
     assert header[:2] == ["queries", "system"]
     assert published_cells(lines) == PUBLISHED
     for line in lines:
         for ours in (line[3], line[5], line[7], line[8]):
             assert len([float(value) for value in ours.split(", ")]) == 2
+    # The line below the table, recomputed from the printed digits.
+    away = [max(abs(float(v) - float(line[k])) for line in lines for v in line[k + 1].split(", ")) for k in (2, 4, 6)]
+    said = re.findall(r"\d\.\d+", text.splitlines()[-1])
+    assert [float(value) for value in said] == pytest.approx(away, abs=0.0011)
 
 
 # Issue 3 of the project, from the records of the authors' program: NDCG, tau, disparity.
@@ -93,7 +104,7 @@ PUBLISHED = {
 
 
 def markdown_rows(text):
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
 
 
 def published_cells(lines):
@@ -104,8 +115,7 @@ def test_readme_shows_the_rows_that_the_commands_print():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert list(lines_of(text, "Synthetic")) == SYNTHETIC_SYSTEMS
     assert list(lines_of(text, "German Credit")) == GERMAN_SYSTEMS
-    table = [line for line in text.splitlines() if line.startswith("| german_seed")]
-    assert published_cells(markdown_rows("\n".join(table))) == PUBLISHED
+    assert published_cells([row for row in markdown_rows(text) if row[0].startswith("german_seed")]) == PUBLISHED
 
 
 def test_readme_picture_is_there_and_small():

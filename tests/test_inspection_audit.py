@@ -39,31 +39,25 @@ def test_numbers_are_those_of_the_public_metrics(task):
     X, y, qid, group, flipped = task
     ranker = Weights(1.0, -0.5, 0.8)
     s, other = ranker.predict(X), ranker.predict(flipped)
-    table = audit(
-        ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, n_samples=20, random_state=4
-    )
+    table = audit(ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, n_samples=20, random_state=4)
     assert table.index.tolist() == ["Weights"]
-    row, kw = table.iloc[0], dict(qid=qid, n_samples=20, random_state=4)
+    row, kw = table.iloc[0], {"qid": qid, "n_samples": 20, "random_state": 4}
     assert row["ndcg"] == stochastic_ndcg_score(y, s, **kw)
     assert row["tau"] == kendall_tau_score(s, other, qid=qid)
     assert row["disparity"] == group_exposure_disparity(y, s, sensitive_features=group, **kw)
     assert row["exposure_difference"] == group_exposure_difference(
         s, sensitive_features=group, policy="plackett-luce", **kw
     )
-    frame = pd.DataFrame({"qid": qid, "s": s, "other": other})
-    tops = frame.groupby("qid")[["s", "other"]].agg(lambda column: column.idxmax())
-    assert row["top_changed"] == pytest.approx(np.mean(tops["s"] != tops["other"]))
-    change = frame.groupby("qid").apply(lambda q: np.sqrt(((q["s"] - q["other"]) ** 2).mean()), include_groups=False)
-    assert row["score_change"] == pytest.approx(change.mean())
+    each = [(s[qid == q], other[qid == q]) for q in np.unique(qid)]
+    assert row["top_changed"] == pytest.approx(np.mean([np.argmax(a) != np.argmax(b) for a, b in each]))
+    assert row["score_change"] == pytest.approx(np.mean([np.sqrt(np.mean((a - b) ** 2)) for a, b in each]))
 
 
 def test_standard_errors_over_queries(task):
     X, y, qid, group, flipped = task
     ranker = Weights(1.0, -0.5, 0.8)
     s, other = ranker.predict(X), ranker.predict(flipped)
-    row = audit(
-        ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, n_samples="exact"
-    ).iloc[0]
+    row = audit(ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, n_samples="exact").iloc[0]
     values = {"ndcg": [], "tau": []}
     for q in np.unique(qid):
         own = qid == q
@@ -75,7 +69,7 @@ def test_standard_errors_over_queries(task):
 
 
 def test_standard_errors_of_many_queries_come_from_batches():
-    """Of 2,000 queries the standard error of 200 batch means is within a quarter of that over queries (5 standard errors)."""
+    """That of 200 batch means varies by a twentieth; within five of those it is that over the 2,000 queries."""
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(2000), 3)
     X, y = rng.normal(size=(6000, 2)), rng.integers(0, 3, 6000) + 1
@@ -129,7 +123,7 @@ def test_one_query_has_no_standard_error():
 
 
 def test_errors_say_what_to_do(task):
-    X, y, qid, group, _ = task
+    X, y, qid, _group, _ = task
     with pytest.raises(ValueError, match="at least one fitted ranker"):
         audit({}, X, y, qid=qid)
     with pytest.raises(ValueError, match="X_hypothetical has 3 rows"):

@@ -54,9 +54,7 @@ def test_reversed_rankings_move_along_the_other_diagonal(rankings):
 
 def test_exchanging_the_rankings_transposes(rankings):
     ranks, other, qid = rankings
-    np.testing.assert_array_equal(
-        rank_displacement(ranks, other, qid=qid), rank_displacement(other, ranks, qid=qid).T
-    )
+    np.testing.assert_array_equal(rank_displacement(ranks, other, qid=qid), rank_displacement(other, ranks, qid=qid).T)
 
 
 def test_samples_are_paired_in_order(rankings):
@@ -75,7 +73,7 @@ def test_interleaving_rows_changes_nothing(rankings):
 
 
 def test_independent_samples_of_one_policy():
-    """Of ranks R, R' drawn independently, E D = P'P with P the probability of item a at rank i: closed form, no sampling."""
+    """Of independent rankings E D = P'P, with P[a, i] the probability of item a at rank i."""
     scores, n_samples = np.array([2.0, 1.0, 0.0, -0.5]), 40_000
     p = rank_probabilities(scores)
     draws = [sample_rankings(scores, n_samples=n_samples, random_state=seed) for seed in (0, 1)]
@@ -112,9 +110,7 @@ def test_figure_2_senstir_is_stable_and_fair_pg_rank_is_not():
         data["X_train"], sensitive_features=data["majority_train"]
     )
     X, qid, reference = data["X_test"], data["qid_test"], np.vstack([data["X_train"], data["X_test"]])
-    found = nearest_queries(
-        X, reference, qid=qid, qid_reference=np.r_[data["qid_train"], 100 + qid], metric=metric
-    )
+    found = nearest_queries(X, reference, qid=qid, qid_reference=np.r_[data["qid_train"], 100 + qid], metric=metric)
     hypothetical = found.hypothetical(reference)
     taus, stay = [], []
     for w in ((8.08121395, 5.38915491), (7.48849058, 0.23702028), (0.90663069, 0.91267276)):

@@ -85,7 +85,7 @@ def test_the_exact_gradient_is_the_slope_of_the_expected_utility(k):
 
 
 def test_the_exact_gradient_of_two_items_by_hand():
-    """U = p g_1 + (1 - p) g_1 / log2(3) for gains (g_1, 0) and p = sigmoid(h_1 - h_2); so dU/dh_1 = p (1 - p) g_1 (1 - 1/log2 3)."""
+    """U = p + (1 - p) / log2(3) for gains (1, 0) and p = sigmoid(h_1 - h_2); so dU/dh_1 = p (1 - p) (1 - 1/log2 3)."""
     p = 0.75
     gradient, utility = run("exact", np.log([3.0, 1.0]), np.array([1.0, 0.0]), discounts(2), np.array([0, 2]))
     assert utility[0] == pytest.approx(0.907732, abs=1e-6)  # case 14
@@ -284,7 +284,8 @@ def test_the_ideal_is_the_best_of_all_rankings(k):
     offsets, discount = np.array([0, 4, 8]), discounts(4, k)
     g = gains(y, offsets)
     best = [
-        max(reference.utility_of_order(g[lo:hi], discount, order) for order in reference.rankings(4)) for lo, hi in ((0, 4), (4, 8))
+        max(reference.utility_of_order(part, discount, order) for order in reference.rankings(4))
+        for part in (g[:4], g[4:])
     ]
     assert ideal_dcg(g, offsets, discount) == pytest.approx(best, rel=1e-14)
 

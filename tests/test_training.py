@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import reference
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker, SensitiveSubspaceMetric
+from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank import training as core
 from skfairrank._kernels import threads
 from skfairrank.queries import Queries
@@ -55,7 +55,8 @@ def test_a_fit_is_algorithm_1(K, n_starts, fair_start):
     raw = np.zeros((0, 5)) if V is None else V
     w, lambda_, history = reference.senstir(
         X, y, [np.flatnonzero(qid == q) for q in range(len(SIZES))],
-        raw=raw, basis=np.linalg.qr(raw.T)[0].T, steps=(0.01, 6, 0.01, 7), subspace_init=0.02, n_starts=n_starts, seed=3, **settings,
+        raw=raw, basis=np.linalg.qr(raw.T)[0].T, steps=(0.01, 6, 0.01, 7), subspace_init=0.02, n_starts=n_starts, seed=3,
+        **settings,
     )  # fmt: skip
     assert ranker.coef_ == pytest.approx(w, rel=1e-8, abs=1e-12)
     assert ranker.lambda_ == pytest.approx(lambda_, rel=1e-7)
@@ -132,14 +133,15 @@ def test_a_fit_with_an_exact_adversary_subtracts_its_gradient(adversary):
 
 
 def test_fair_start_resets_the_optimiser():
-    """After the plain steps Adam starts afresh: its first regularised step has the full length, whatever the sizes of gradients."""
+    """After the plain steps Adam starts afresh: its first regularised step has the full length, whatever the gradient."""
     X, y, qid = problem(seed=3)
     fits = [
         fit(SenSTIRRanker(directions(1), rho=0.1, gradient="exact", batch_size=99, learning_rate=0.01, random_state=0,
                           max_iter=max_iter, fair_start=fair_start), X, y, qid).coef_
         for max_iter, fair_start in ((10, 1.0), (11, 10 / 11), (10, 0.5))
     ]  # fmt: skip
-    plain = PlackettLuceRanker(gradient="exact", batch_size=99, learning_rate=0.01, random_state=0, max_iter=10).fit(X, y, qid=qid)
+    plain = PlackettLuceRanker(gradient="exact", batch_size=99, learning_rate=0.01, random_state=0, max_iter=10)
+    plain.fit(X, y, qid=qid)
     np.testing.assert_array_equal(fits[0], plain.coef_)
     assert np.abs(fits[1] - fits[0]) == pytest.approx(0.01, rel=1e-3)  # every weight moves by the learning rate
     assert not np.array_equal(fits[2], fits[0])
@@ -306,7 +308,10 @@ def test_no_regulariser_is_the_plain_ranker_to_the_bit(gradient, monkeypatch):
 def test_rho_of_any_type_is_the_same_number():
     """Case 20."""
     X, y, qid = problem()
-    fits = [SenSTIRRanker(directions(1), rho=rho, **FAST).fit(X, y, qid=qid).coef_ for rho in (1, 1.0, np.float32(1), np.int8(1))]
+    fits = [
+        SenSTIRRanker(directions(1), rho=rho, **FAST).fit(X, y, qid=qid).coef_
+        for rho in (1, 1.0, np.float32(1), np.int8(1))
+    ]
     for other in fits[1:]:
         np.testing.assert_array_equal(fits[0], other)
 
@@ -366,7 +371,8 @@ def test_the_regulariser_acts_without_sensitive_directions():
 
 def test_weights_shrink_with_alpha():
     X, y, qid = problem()
-    norms = [np.linalg.norm(PlackettLuceRanker(alpha=a, **{**FAST, "max_iter": 300}).fit(X, y, qid=qid).coef_) for a in (0, 0.1, 10)]
+    rankers = [PlackettLuceRanker(alpha=alpha, **{**FAST, "max_iter": 300}) for alpha in (0, 0.1, 10)]
+    norms = [np.linalg.norm(ranker.fit(X, y, qid=qid).coef_) for ranker in rankers]
     assert norms[0] > norms[1] > 10 * norms[2]
 
 
@@ -385,7 +391,10 @@ def test_queries_of_one_two_and_five_rows_are_learned_from(gradient):
     """Case 10."""
     X, y, qid = problem(sizes=(1, 2, 5))
     y[qid == 1] = [0, 1]
-    for ranker in (PlackettLuceRanker(gradient=gradient, **FAST), SenSTIRRanker(directions(1), gradient=gradient, **FAST)):
+    for ranker in (
+        PlackettLuceRanker(gradient=gradient, **FAST),
+        SenSTIRRanker(directions(1), gradient=gradient, **FAST),
+    ):
         coef = ranker.fit(X, y, qid=qid).coef_
         assert np.isfinite(coef).all() and np.abs(coef).min() > 1e-3
 
@@ -406,7 +415,6 @@ def test_weights_that_leave_the_numbers_are_an_error():
         PlackettLuceRanker(**{**FAST, "learning_rate": 1e308}).fit(X * 1e10, y, qid=qid)
 
 
-@pytest.mark.xfail(strict=True, reason="Adam's squares overflow: its steps are zero, and nothing is learned, without a word")
 @pytest.mark.parametrize("ranker", [PlackettLuceRanker(**FAST), SenSTIRRanker([[1, 0, 0, 0, 0]], rho=1.0, **FAST)])
 @pytest.mark.parametrize("one_row", [False, True])
 def test_features_too_large_are_an_error(ranker, one_row):
@@ -442,7 +450,13 @@ def hold_out(monkeypatch):
     return seen
 
 
-STOPPING = {"early_stopping": True, "max_iter": 3000, "learning_rate": 0.05, "validation_fraction": 0.25, "random_state": 0}
+STOPPING = {
+    "early_stopping": True,
+    "max_iter": 3000,
+    "learning_rate": 0.05,
+    "validation_fraction": 0.25,
+    "random_state": 0,
+}
 
 
 def test_whole_queries_are_held_out(monkeypatch):
@@ -503,7 +517,6 @@ def test_held_out_queries_are_looked_at_after_each_pass(batch_size, max_iter):
     assert ranker.n_iter_ == max_iter and len(ranker.validation_scores_) == max_iter // -(-45 // batch_size)
 
 
-@pytest.mark.xfail(strict=True, reason="looks come at multiples of max_iter / 50 steps, here every second one: 1.6 passes")
 def test_looks_at_held_out_queries_do_not_depend_on_max_iter():
     X, y, qid = noisy_task(n_queries=133)
     settings = {**STOPPING, "n_iter_no_change": 10_000, "batch_size": 2, "max_iter": 2000}
@@ -513,7 +526,9 @@ def test_looks_at_held_out_queries_do_not_depend_on_max_iter():
 def test_plain_steps_of_a_fair_start_do_not_count():
     """The regulariser is meant to cost utility: scores from before it would keep weights without it."""
     X, y, qid = noisy_task()
-    ranker = SenSTIRRanker(directions(1), rho=0.1, fair_start=0.5, **{**STOPPING, "max_iter": 200}, n_iter_no_change=10_000)
+    ranker = SenSTIRRanker(
+        directions(1), rho=0.1, fair_start=0.5, **{**STOPPING, "max_iter": 200}, n_iter_no_change=10_000
+    )
     ranker.fit(X, y, qid=qid)
     assert len(ranker.validation_scores_) == 100 // 5
 

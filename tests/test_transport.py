@@ -23,7 +23,9 @@ def costs(n, m, seed=0, d=4):
     return pairing_cost(rng.normal(size=(n, d)), rng.normal(size=(m, d)))
 
 
-@pytest.mark.parametrize("n, m", [(1, 1), (2, 2), (10, 10), (20, 20), (1, 7), (7, 1), (2, 3), (3, 2), (10, 20), (13, 5)])
+@pytest.mark.parametrize(
+    "n, m", [(1, 1), (2, 2), (10, 10), (20, 20), (1, 7), (7, 1), (2, 3), (3, 2), (10, 20), (13, 5)]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_distance_is_that_of_pot(n, m, seed):
     cost = costs(n, m, seed)
@@ -132,7 +134,9 @@ def test_the_smallest_gap_is_that_of_the_nearest_different_pair():
 def test_gaps_are_found_once():
     """A query's gap holds for all of training."""
     gaps = np.array([-1.0, 5.0])
-    kernels.smallest_gaps(np.arange(4.0)[:, None], np.arange(4), np.array([0, 2, 4]), np.arange(2), np.zeros((0, 1)), gaps)
+    kernels.smallest_gaps(
+        np.arange(4.0)[:, None], np.arange(4), np.array([0, 2, 4]), np.arange(2), np.zeros((0, 1)), gaps
+    )
     assert gaps.tolist() == [1.0, 5.0]
 
 
@@ -161,7 +165,9 @@ def test_distances_of_moved_queries_are_scipys(n, seed, move, sensitive, duplica
     e, c = move * rng.normal(size=(2 * n, 3)), rng.normal(size=(2 * n, len(basis)))
     got, mean = moved_distances(X, [0, n, 2 * n], basis, c @ basis, e)
     P = reference.projector(basis)
-    expected = [reference.transport_distance(X[r] @ P, (X + c @ basis + e)[r] @ P) for r in (slice(0, n), slice(n, 2 * n))]
+    expected = [
+        reference.transport_distance(X[r] @ P, (X + c @ basis + e)[r] @ P) for r in (slice(0, n), slice(n, 2 * n))
+    ]
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-13)
     assert mean == pytest.approx(np.mean(expected), rel=1e-9, abs=1e-13)
 

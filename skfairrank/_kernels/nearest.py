@@ -235,6 +235,14 @@ def _same_rows(X, lo, Y, start, n, taken):
 
 
 @njit
+def _largest_size(offsets, first, last):
+    size = 0
+    for q in range(first, last):
+        size = max(size, offsets[q + 1] - offsets[q])
+    return size
+
+
+@njit
 def nearest(
     first, last, X, Z, offsets, X_other, blocks, offsets_other, bounds, blur, exclude_identical, best, distance, partner
 ):
@@ -244,11 +252,7 @@ def nearest(
     projected items. Of queries at the same distance, up to rounding, the first is taken. best[q] = -1 where every other
     query is identical.
     """
-    n_other, widest, widest_other = len(offsets_other) - 1, 0, 0
-    for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    for j in range(n_other):
-        widest_other = max(widest_other, offsets_other[j + 1] - offsets_other[j])
+    widest, widest_other = _largest_size(offsets, first, last), _largest_size(offsets_other, 0, len(offsets_other) - 1)
     scratch = max(widest, widest_other)
     cost, flow = np.empty((widest, widest_other)), np.empty((widest, widest_other), np.int64)
     u, v = np.empty(widest), np.empty(widest_other)
@@ -285,7 +289,7 @@ def nearest(
                 least = found
                 most = least + SLACK * least + (2.0 * np.sqrt(least) + blur) * blur
             if better or j < chosen:
-                chosen, distance[q] = j, found
+                chosen, distance[q] = int(j), found
                 for i in range(n):
                     heaviest = 0
                     for k in range(1, m):
@@ -298,11 +302,7 @@ def nearest(
 @njit
 def pairwise_distances(first, last, Z, offsets, blocks, offsets_other, out):
     """Fill out[q, j] with d_Q between query q, of rows of Z, and query j, of transposed blocks."""
-    n_other, widest, widest_other = len(offsets_other) - 1, 0, 0
-    for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    for j in range(n_other):
-        widest_other = max(widest_other, offsets_other[j + 1] - offsets_other[j])
+    widest, widest_other = _largest_size(offsets, first, last), _largest_size(offsets_other, 0, len(offsets_other) - 1)
     scratch = max(widest, widest_other)
     cost, flow = np.empty((widest, widest_other)), np.empty((widest, widest_other), np.int64)
     u, v, reals, ints = (
@@ -313,7 +313,7 @@ def pairwise_distances(first, last, Z, offsets, blocks, offsets_other, out):
     )
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        for j in range(n_other):
+        for j in range(len(offsets_other) - 1):
             start, m = offsets_other[j], offsets_other[j + 1] - offsets_other[j]
             _fill_cost(Z, lo, n, blocks, Z.shape[1] * start, m, cost)
             _reduce(cost, n, m, u, v)

@@ -135,10 +135,9 @@ class TrainingHistoryDisplay:
 
 def _moving_average(values, window):
     """Mean over a centred window, shorter at the ends."""
-    total = np.r_[0.0, np.cumsum(values)]
-    first = np.maximum(np.arange(len(values)) - (window - 1) // 2, 0)
-    last = np.minimum(np.arange(len(values)) + window // 2 + 1, len(values))
-    return (total[last] - total[first]) / (last - first)
+    inside = slice(window // 2, window // 2 + len(values))
+    total, count = (np.convolve(terms, np.ones(window))[inside] for terms in (values, np.ones(len(values))))
+    return total / count
 
 
 def _panels(ax, n_panels):

@@ -202,7 +202,7 @@ class TradeoffDisplay:
         order = np.argsort(np.where(failed, np.inf, mean_x), kind="stable")[: np.count_nonzero(~failed)]
         if not len(order):
             raise ValueError(f"No candidate has finite mean test scores by both {x!r} and {y!r}.")
-        chosen = np.flatnonzero(order == best_index) if best_index is not None else []
+        chosen = np.flatnonzero(order == (-1 if best_index is None else best_index))
         return cls.from_predictions(
             mean_x[order],
             mean_y[order],

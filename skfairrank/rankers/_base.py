@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairrank._kernels.linear import all_scores
 from skfairrank._random import as_generator
-from skfairrank._validation import check_relevance
+from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._progress import CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
@@ -32,6 +32,7 @@ class LinearRanker(RankingMixin, BaseEstimator):
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
+        check_magnitude(X)
         return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
 
     def predict(self, X):

@@ -1,0 +1,351 @@
+"""What the artists hold equals what they were given; and no display draws anything over its data."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairrank import PlackettLuceRanker, RandomRanker, SenSTIRRanker
+from skfairrank.datasets import make_biased_ranking
+from skfairrank.inspection import (
+    RankDisplacementDisplay,
+    ScoreContourDisplay,
+    TradeoffDisplay,
+    TrainingHistoryDisplay,
+    rank_displacement,
+)
+from skfairrank.inspection._plot import COLORS
+from skfairrank.metrics import (
+    neg_group_exposure_disparity_scorer,
+    stochastic_ndcg_scorer,
+)
+from skfairrank.model_selection import QueryKFold, best_under
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+
+@pytest.fixture
+def plt():
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_biased_ranking(n_queries=20, n_items=5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def ranker(task):
+    return SenSTIRRanker([[0, 1]], rho=0.01, max_iter=120, random_state=0).fit(task.data, task.target, qid=task.qid)
+
+
+@pytest.fixture(scope="module")
+def search(task):
+    """Candidates 0, 1, 2 with rho 0, .01, 1."""
+    import sklearn
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(StandardScaler(), SenSTIRRanker([[0, 1]], max_iter=60, random_state=0))
+        return GridSearchCV(
+            pipe,
+            {"senstirranker__rho": [0.0, 0.01, 1.0]},
+            cv=QueryKFold(4),
+            scoring={"ndcg": stochastic_ndcg_scorer, "gap": neg_group_exposure_disparity_scorer},
+            refit=best_under("ndcg", max_loss=1.0, then="gap"),
+        ).fit(task.data, task.target, qid=task.qid, sensitive_features=task.sensitive_features)
+
+
+def assert_covers_no_data(display):
+    """Legend, title and annotations: after drawing, the legend is outside of the axes and inside the figure."""
+    display.figure_.canvas.draw()
+    legend = display.ax_.get_legend()
+    if legend is not None:
+        box = legend.get_window_extent()
+        assert not box.overlaps(display.ax_.get_window_extent())
+        assert display.figure_.bbox.x0 <= box.x0 and box.y1 <= display.figure_.bbox.y1
+        if display.ax_.get_title():
+            assert not box.overlaps(display.ax_.title.get_window_extent())
+
+
+# score contours
+
+
+def test_contours_show_the_scores_and_the_items(plt, task, ranker):
+    display = ScoreContourDisplay.from_estimator(ranker, task.data, task.target, name="SenSTIR")
+    grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
+    np.testing.assert_allclose(display.response.ravel(), ranker.predict(grid))
+    np.testing.assert_array_equal(display.points_.get_offsets(), task.data)
+    np.testing.assert_array_equal(display.points_.get_array(), task.target)
+    assert (
+        display.contours_.levels[0] <= display.response.min() <= display.response.max() <= display.contours_.levels[-1]
+    )
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 0", "feature 1")
+    assert display.ax_.get_title() == "SenSTIR" and display.figure_ is display.ax_.figure
+    assert display.colorbar_.ax.get_ylabel() == "score" and display.relevance_colorbar_.ax.get_ylabel() == "relevance"
+    assert_covers_no_data(display)
+
+
+def test_stars_mark_the_pair_black_first(plt, task, ranker):
+    display = ScoreContourDisplay.from_estimator(
+        ranker, task.data, task.target, pair=(3, 8), pair_labels=("majority", "minority"), name="SenSTIR"
+    )
+    for star, row, color in zip(display.stars_, (3, 8), ("black", "#0072B2"), strict=True):
+        np.testing.assert_array_equal(np.column_stack(star.get_data()), task.data[[row]])
+        assert (star.get_color(), star.get_marker()) == (color, "*")
+    assert [t.get_text() for t in display.ax_.get_legend().get_texts()] == ["majority", "minority"]
+    assert_covers_no_data(display)
+
+
+def test_contours_of_given_linear_scores_are_exact(plt, task):
+    s = task.data @ [2.0, -1.0] + 0.5
+    display = ScoreContourDisplay.from_predictions(task.data, s, task.target)
+    known = np.isfinite(display.response)
+    assert known.mean() > 0.5
+    np.testing.assert_allclose(display.response[known], (2.0 * display.xx0 - display.xx1 + 0.5)[known])
+    np.testing.assert_array_equal(display.points_.get_offsets(), task.data)
+
+
+def test_two_of_many_features_by_name_with_the_others_at_their_median(plt, task):
+    frame = pd.DataFrame({"a": task.data[:, 0], "noise": np.arange(100) / 50, "b": task.data[:, 1]})
+    fitted = PlackettLuceRanker(max_iter=30, random_state=0).fit(frame, task.target, qid=task.qid)
+    display = ScoreContourDisplay.from_estimator(fitted, frame, features=("a", "b"), grid_resolution=7)
+    grid = np.column_stack([display.xx0.ravel(), np.full(49, frame["noise"].median()), display.xx1.ravel()])
+    np.testing.assert_allclose(display.response.ravel(), grid @ fitted.coef_)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("a", "b")
+    assert display.relevance_colorbar_ is None
+
+
+def test_contour_errors(plt, task, ranker):
+    with pytest.raises(ValueError, match="pair"):
+        ScoreContourDisplay.from_estimator(ranker, task.data, pair=(0, 5000))
+    with pytest.raises(ValueError, match="features must be two"):
+        ScoreContourDisplay.from_estimator(ranker, task.data, features=(0,))
+    with pytest.raises(ValueError, match="one relevance per row"):
+        ScoreContourDisplay.from_estimator(ranker, task.data, task.target[:3])
+    with pytest.raises(ValueError, match="lie on one line"):
+        ScoreContourDisplay.from_predictions([[0, 0], [1, 1], [2, 2]], [0, 1, 2])
+
+
+# rank displacement
+
+
+def test_heatmap_shows_the_displacement(plt, task, ranker):
+    kw = {"qid": task.qid, "n_samples": 6}
+    ranks, other = (ranker.sample_rankings(task.data, random_state=seed, **kw) for seed in (0, 1))
+    display = RankDisplacementDisplay.from_predictions(ranks, other, qid=task.qid)
+    expected = rank_displacement(ranks, other, qid=task.qid)
+    np.testing.assert_array_equal(display.im_.get_array(), expected)
+    np.testing.assert_array_equal(display.displacement, expected)
+    # ranks, not positions, on the axes: the first row of pixels is centred at rank 1
+    assert list(display.im_.get_extent()) == [0.5, 5.5, 5.5, 0.5] and list(display.ax_.get_xticks()) == [1, 2, 3, 4, 5]
+    assert display.ax_.get_title() == f"{np.trace(expected) / 5:.0%} keep their rank"
+    assert display.im_.get_clim() == (0.0, 1.0) and display.colorbar_.ax.get_ylabel() == "share of items"
+
+
+def test_heatmap_from_estimator_samples_both_from_one_stream(plt, task, ranker):
+    rng = np.random.default_rng(7)
+    ranks, other = (
+        ranker.sample_rankings(X, qid=task.qid, n_samples=4, random_state=rng) for X in (task.data, task.data + 1.0)
+    )
+    display = RankDisplacementDisplay.from_estimator(
+        ranker, task.data, task.data + 1.0, qid=task.qid, n_samples=4, random_state=7
+    )
+    np.testing.assert_array_equal(display.displacement, rank_displacement(ranks, other, qid=task.qid))
+    assert display.ax_.get_title().startswith("SenSTIRRanker\n")
+
+
+# trade-off
+
+
+def test_tradeoff_draws_a_line_for_each_system(plt):
+    x, y, xerr, yerr = np.arange(5.0), np.arange(5.0) ** 2, np.full(5, 0.1), np.linspace(0.1, 0.5, 5)
+    labels = ["b", "a", "b", "b", "a"]
+    display = TradeoffDisplay.from_predictions(
+        x,
+        y,
+        xerr=xerr,
+        yerr=yerr,
+        labels=labels,
+        annotations=[0.5, 1, "c", 0.1, 2.0],
+        chosen=3,
+        xlabel="NDCG",
+        ylabel="tau",
+    )
+    assert list(display.lines_) == ["b", "a"]  # in order of appearance
+    for k, (system, rows) in enumerate({"b": [0, 2, 3], "a": [1, 4]}.items()):
+        line, _, bars = display.lines_[system]
+        np.testing.assert_array_equal(np.column_stack(line.get_data()), np.column_stack([x, y])[rows])
+        assert line.get_color() == COLORS[k]
+        for bar, coordinate, error in zip(bars, (0, 1), (xerr, yerr), strict=True):
+            ends = np.array([segment[:, coordinate] for segment in bar.get_segments()])
+            np.testing.assert_allclose(np.diff(ends, axis=1)[:, 0] / 2, error[rows])
+    np.testing.assert_array_equal(np.column_stack(display.chosen_.get_data()), [[3.0, 9.0]])
+    assert [text.get_text() for text in display.texts_] == ["0.5", "1", "c", "0.1", "2"]
+    assert [text.get_text() for text in display.legend_.get_texts()] == ["chosen", "b", "a"]
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("NDCG", "tau")
+    assert_covers_no_data(display)
+
+
+def test_tradeoff_of_a_search_with_standard_errors_and_the_chosen(plt, search):
+    display = TradeoffDisplay.from_search(search, x="ndcg", y="gap")
+    results = search.cv_results_
+    order = np.argsort(results["mean_test_ndcg"])
+    np.testing.assert_array_equal(display.x, results["mean_test_ndcg"][order])
+    np.testing.assert_array_equal(display.y, -results["mean_test_gap"][order])  # a disparity, as it is
+    assert (display.y >= 0).all()
+    # std_test is over 4 folds with ddof=0: its standard error is std / sqrt(4 - 1)
+    np.testing.assert_allclose(display.xerr, results["std_test_ndcg"][order] / np.sqrt(3))
+    np.testing.assert_allclose(display.yerr, results["std_test_gap"][order] / np.sqrt(3))
+    assert order[display.chosen] == search.best_index_
+    assert [text.get_text() for text in display.texts_] == [f"{[0, 0.01, 1][k]:g}" for k in order]
+    assert display.legend_.get_title().get_text() == "numbers: rho"
+    assert_covers_no_data(display)
+
+
+def test_tradeoff_signs(plt, search):
+    results = dict(search.cv_results_)
+    kept = TradeoffDisplay.from_search(search, x="ndcg", y="gap", negate=())
+    assert (kept.y <= 0).all()
+    renamed = {key.replace("gap", "neg_gap"): values for key, values in results.items()}
+    by_name = TradeoffDisplay.from_cv_results(renamed, x="ndcg", y="neg_gap")
+    assert (by_name.y >= 0).all() and by_name.ax_.get_ylabel() == "gap" and by_name.chosen is None
+    asked = TradeoffDisplay.from_cv_results(results, x="ndcg", y="gap", negate=["ndcg"])
+    assert (asked.x <= 0).all()
+
+
+def test_tradeoff_systems_by_a_parameter_and_failed_candidates(plt):
+    results = {
+        "param_ranker": np.ma.array([PlackettLuceRanker(), RandomRanker(), RandomRanker()], mask=False, dtype=object),
+        "param_ranker__rho": np.ma.array([0.5, 0, 0], mask=[False, True, False], dtype=object),
+        "mean_test_a": np.array([0.3, 0.2, np.nan]),
+        "mean_test_b": np.array([1.0, 2.0, 3.0]),
+        "split0_test_a": np.array([0.2, 0.2, np.nan]),
+        "split1_test_a": np.array([0.4, 0.2, np.nan]),
+        "split0_test_a_test_a": np.array([9.0, 9.0, 9.0]),  # another scorer, with an unfortunate name
+    }
+    display = TradeoffDisplay.from_cv_results(results, x="a", y="b", label_by="ranker", annotate_by="rho")
+    np.testing.assert_array_equal(display.x, [0.2, 0.3])
+    np.testing.assert_allclose(display.xerr, [0.0, 0.1])  # .2 and .4: deviation .1 sqrt(2), by the root of two folds
+    assert list(display.lines_) == ["RandomRanker", "PlackettLuceRanker"]
+    assert [text.get_text() for text in display.texts_] == ["0.5"]
+
+
+def test_tradeoff_of_a_path(plt):
+    class Path:
+        rhos, utilities, regularizers = np.array([0.1, 1.0]), np.array([0.9, 0.8]), np.array([2.0, 0.01])
+
+    display = TradeoffDisplay.from_path(Path)
+    np.testing.assert_array_equal(np.column_stack(display.lines_["SenSTIR"][0].get_data()), [[0.9, 2.0], [0.8, 0.01]])
+    assert display.ax_.get_yscale() == "log" and [t.get_text() for t in display.texts_] == ["0.1", "1"]
+
+
+def test_tradeoff_errors(plt, search):
+    with pytest.raises(ValueError, match="yerr has 1 entries and x has 2"):
+        TradeoffDisplay.from_predictions([1, 2], [1, 2], yerr=[1])
+    with pytest.raises(ValueError, match="chosen=2"):
+        TradeoffDisplay.from_predictions([1, 2], [1, 2], chosen=2)
+    with pytest.raises(ValueError, match="no scorer 'tau'; it has \\['gap', 'ndcg'\\]"):
+        TradeoffDisplay.from_search(search, x="ndcg", y="tau")
+    with pytest.raises(ValueError, match="no single parameter 'epsilon'"):
+        TradeoffDisplay.from_search(search, x="ndcg", y="gap", label_by="epsilon")
+    with pytest.raises(ValueError, match="give a fitted search"):
+        TradeoffDisplay.from_search(PlackettLuceRanker(), x="ndcg", y="gap")
+
+
+# training history
+
+
+def test_history_shows_values_and_their_moving_average(plt, ranker):
+    display = TrainingHistoryDisplay.from_estimator(ranker)
+    assert list(display.lines_) == ["utility", "regularizer", "query_distance", "lambda"]
+    for name, values in ranker.history_.items():
+        np.testing.assert_array_equal(display.raw_lines_[name].get_data(), [np.arange(1, 121), values])
+        # a fiftieth of 120 steps is 2: each step and the next
+        expected = np.r_[(values[:-1] + values[1:]) / 2, values[-1]]
+        np.testing.assert_allclose(display.lines_[name].get_ydata(), expected, rtol=1e-9, atol=1e-12)
+    assert len(display.axes_) == 4 and display.ax_ is display.axes_[0]
+    assert [panel.get_ylabel() for panel in display.axes_][:2] == ["utility", "regulariser"]
+    budget = [line for line in display.axes_[2].lines if line.get_linestyle() == "--"]
+    assert budget[0].get_ydata()[0] == ranker.epsilon
+
+
+def test_history_without_regulariser_is_the_utility_alone(plt, task):
+    plain = PlackettLuceRanker(max_iter=10, random_state=0).fit(task.data, task.target, qid=task.qid)
+    display = TrainingHistoryDisplay.from_estimator(plain)
+    assert list(display.lines_) == ["utility"] and len(display.axes_) == 1
+    np.testing.assert_array_equal(display.lines_["utility"].get_ydata(), plain.history_["utility"])
+
+
+def test_history_of_pipelines_and_searches(plt, search):
+    for estimator in (search, search.best_estimator_):
+        display = TrainingHistoryDisplay.from_estimator(estimator, name="mine")
+        np.testing.assert_array_equal(
+            display.raw_lines_["utility"].get_ydata(), search.best_estimator_[-1].history_["utility"]
+        )
+        assert display.ax_.get_title() == "mine"
+
+
+def test_history_in_given_axes(plt, ranker):
+    figure, axes = plt.subplots(1, 2, layout="constrained")
+    display = TrainingHistoryDisplay.from_estimator(ranker, ax=axes[1])
+    assert display.figure_ is figure and len(figure.axes) == 6
+    left = axes[1].get_position().x0
+    assert all(panel.get_position().x0 >= left - 1e-9 for panel in display.axes_)
+    figure, axes = plt.subplots(4)
+    assert TrainingHistoryDisplay.from_estimator(ranker, ax=axes).axes_.tolist() == axes.tolist()
+    with pytest.raises(ValueError, match="needs 4, one for each curve"):
+        TrainingHistoryDisplay.from_estimator(ranker, ax=axes[:2])
+
+
+def test_history_errors(plt, task, ranker):
+    with pytest.raises(ValueError, match="RandomRanker has no history_"):
+        TrainingHistoryDisplay.from_estimator(RandomRanker(random_state=0).fit(task.data, task.target, qid=task.qid))
+    with pytest.raises(ValueError, match="window=0"):
+        TrainingHistoryDisplay.from_estimator(ranker, window=0)
+
+
+# all of them
+
+
+@pytest.fixture
+def displays(task, ranker):
+    ranks = ranker.sample_rankings(task.data, qid=task.qid, n_samples=2, random_state=0)
+    return {
+        "contours": lambda **kw: ScoreContourDisplay.from_estimator(ranker, task.data, task.target, **kw),
+        "displacement": lambda **kw: RankDisplacementDisplay.from_predictions(ranks, ranks, qid=task.qid, **kw),
+        "tradeoff": lambda **kw: TradeoffDisplay.from_predictions([1, 2], [3, 4], labels=["a", "b"], **kw),
+        "history": lambda **kw: TrainingHistoryDisplay.from_estimator(ranker, **kw),
+    }
+
+
+@pytest.mark.parametrize("name", ["contours", "displacement", "tradeoff", "history"])
+def test_every_display_draws_where_it_is_told_and_again(plt, displays, name, tmp_path):
+    figure, ax = plt.subplots(layout="constrained")
+    display = displays[name](ax=ax)
+    assert display.figure_ is figure
+    first = display.ax_
+    assert display.plot() is display and display.ax_ is not first and display.figure_ is not figure
+    for drawn in (figure, display.figure_):
+        drawn.savefig(tmp_path / "figure.png")
+
+
+@pytest.mark.parametrize("name", ["contours", "displacement", "tradeoff", "history"])
+def test_without_matplotlib_the_error_names_the_extra(displays, name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"skfairrank\[plots\]"):
+        displays[name]()
+
+
+def test_inspection_imports_neither_matplotlib_nor_pot():
+    import subprocess
+
+    code = "import skfairrank.inspection, sys; sys.exit('matplotlib' in sys.modules or 'ot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,721 @@
+"""The rankers as estimators: parameters, inputs, ranks and scores, progress, interruption, memory; Fair-PG-Rank's objective."""
+
+import pickle
+import re
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import reference
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import estimator_html_repr
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.exposure import disparity_coefficients
+from skfairrank.metrics import group_exposure_disparity, stochastic_ndcg_score
+from skfairrank.queries import Queries
+from skfairrank.rankers import _base
+from skfairrank.rankers._fair_pg import FairExposureGradient
+from skfairrank.training import Batch, Data
+from skfairrank.utilities import discounts, normalized_gains
+
+V = [[0.0, 1.0, 0.0, 0.0]]
+QUICK = {"max_iter": 20, "random_state": 0}
+RANKERS = {
+    "plain": lambda **k: PlackettLuceRanker(**{**QUICK, **k}),
+    "senstir": lambda **k: SenSTIRRanker(V, **{**QUICK, **k}),
+    "exact": lambda **k: SenSTIRRanker(V, adversary="exact", **{**QUICK, **k}),
+    "box": lambda **k: SenSTIRRanker(V, adversary="exact_box", **{**QUICK, **k}),
+    "fair exposure": lambda **k: FairPGRanker(**{**QUICK, **k}),
+}
+every_ranker = pytest.mark.parametrize("make", RANKERS.values(), ids=RANKERS)
+
+
+def task(n_queries=12, size=5, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    qid = rng.permutation(np.repeat(np.arange(n_queries), size))
+    X = rng.normal(size=(len(qid), d))
+    y = np.floor((X[:, 0] - X[:, 1] + rng.normal(size=len(X)) + 3).clip(0, 4))
+    return X, y, qid, rng.integers(0, 2, len(X))
+
+
+# Predictions, ranks, scores
+
+
+@every_ranker
+def test_scores_are_linear_in_the_features(make):
+    X, y, qid, g = task()
+    ranker = make().fit(X, y, qid=qid, sensitive_features=g)
+    assert ranker.coef_.shape == (4,) and ranker.coef_.dtype == np.float64
+    assert ranker.predict(X) == pytest.approx(X @ ranker.coef_, rel=1e-12)
+    assert (ranker.n_iter_, ranker.n_queries_, ranker.n_features_in_) == (20, 12, 4)
+    assert set(ranker.history_) == {"utility", "regularizer", "query_distance", "lambda"}
+    assert all(values.shape == (20,) and np.isfinite(values).all() for values in ranker.history_.values())
+
+
+def fixed(coef, n_queries=2):
+    ranker = PlackettLuceRanker()
+    ranker.coef_, ranker.n_queries_, ranker.n_features_in_ = np.asarray(coef, float), n_queries, len(coef)
+    return ranker
+
+
+def test_rank_is_by_descending_score_within_the_query_ties_in_row_order():
+    ranker, X = fixed([1.0]), np.array([[0.1], [2], [0.1], [3], [0.1], [2]])
+    assert ranker.rank(X).tolist() == [4, 2, 5, 1, 6, 3]
+    assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).tolist() == [3, 1, 4, 1, 2, 2]
+    assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).dtype == np.int64
+    assert fixed([0.0]).rank(X, qid=[1, 0, 1, 0, 1, 0]).tolist() == [1, 1, 2, 2, 3, 3]
+
+
+def test_one_row_has_rank_one():
+    """Case 10."""
+    assert fixed([0.3]).rank([[0.2]]).tolist() == [1]
+    assert fixed([0.3]).score([[0.2]], [3], qid=[7]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "form", [list, np.asarray, pd.Series, pd.Categorical, pl.Series, lambda q: [f"{i:02}" for i in q]]
+)
+def test_any_form_of_qid_serves_every_method(form):
+    """Case 3; the ids keep their order, so random numbers fall on the same queries."""
+    X, y, qid, _ = task()
+    a = SenSTIRRanker(V, **QUICK).fit(X, y, qid=qid)
+    b = SenSTIRRanker(V, **QUICK).fit(X, y, qid=form(qid.tolist()))
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+    np.testing.assert_array_equal(a.rank(X, qid=qid), b.rank(X, qid=form(qid.tolist())))
+    np.testing.assert_array_equal(
+        a.sample_rankings(X, qid=qid, n_samples=3, random_state=1),
+        b.sample_rankings(X, qid=form(qid.tolist()), n_samples=3, random_state=1),
+    )
+    assert a.score(X, y, qid=qid) == b.score(X, y, qid=form(qid.tolist()))
+
+
+def test_sampled_rankings_follow_the_policy_and_the_rows():
+    ranker = fixed([1.0])
+    X, qid = np.array([[0.0], [np.log(3)], [0.0], [0.0]]), np.array(["b", "a", "a", "b"])
+    ranks = ranker.sample_rankings(X, qid=qid, n_samples=20_000, random_state=0)
+    first = (ranks == 1).mean(axis=0)
+    assert first == pytest.approx([0.5, 0.75, 0.25, 0.5], abs=4 * 0.5 / np.sqrt(20_000))
+    assert ranker.sample_rankings(X).shape == (1, 4)
+
+
+def test_score_is_the_expected_ndcg_and_repeats():
+    X, y, qid, _ = task()
+    ranker = PlackettLuceRanker(**QUICK).fit(X, y, qid=qid)
+    score = ranker.score(X, y, qid=qid)
+    assert score == ranker.score(X, y, qid=qid, sample_weight=None)
+    exact = stochastic_ndcg_score(y, ranker.predict(X), qid=qid, n_samples="exact")
+    assert score == pytest.approx(exact, abs=0.02) and 0 < score <= 1
+
+
+def test_score_without_qid_after_several_queries_is_an_error_with_the_remedy():
+    """Case 5."""
+    X, y, qid, _ = task()
+    with pytest.raises(ValueError, match=r"fit saw 12 queries.*set_config\(enable_metadata_routing=True\)"):
+        PlackettLuceRanker(**QUICK).fit(X, y, qid=qid).score(X, y)
+    one = PlackettLuceRanker(**QUICK).fit(X, y, qid=np.zeros(len(X)))
+    assert one.score(X, y) == one.score(X, y, qid=np.zeros(len(X)))
+
+
+def test_score_takes_no_weights():
+    with pytest.raises(ValueError, match="no sample_weight"):
+        fixed([1.0]).score([[1.0], [2.0]], [1, 0], qid=[0, 0], sample_weight=[1, 1])
+
+
+def test_without_qid_fit_takes_one_query_and_warns():
+    X, y, _, g = task()
+    for make in (*RANKERS.values(), lambda: RandomRanker(random_state=0)):
+        with pytest.warns(
+            UserWarning, match=r"fit got no qid and takes all 60 rows as one query.*np\.zeros\(len\(X\)\)"
+        ) as seen:
+            alone = make().fit(X, y, sensitive_features=g)
+        assert len(seen) == 1
+        meant = make().fit(X, y, qid=np.zeros(len(X)), sensitive_features=g)
+        np.testing.assert_array_equal(alone.coef_, meant.coef_)
+
+
+def test_an_unfitted_ranker_says_so():
+    for make in (*RANKERS.values(), RandomRanker):
+        for call in ("predict", "rank", "sample_rankings"):
+            with pytest.raises(NotFittedError):
+                getattr(make(), call)(np.zeros((2, 4)))
+
+
+def test_random_ranker_draws_a_standard_normal():
+    X, y, qid, _ = task()
+    ranker = RandomRanker(random_state=3).fit(X, y, qid=qid)
+    assert ranker.coef_.tolist() == np.random.default_rng(3).standard_normal(4).tolist()
+    many = np.array([RandomRanker().fit(X, y, qid=qid).coef_ for _ in range(500)])
+    assert np.abs(many.mean(axis=0)).max() < 4.5 / np.sqrt(500) and many.std() == pytest.approx(1, abs=0.1)
+
+
+# Inputs
+
+
+BAD_DATA = {
+    "NaN in X": (lambda X, y, q: (np.where(X > 1, np.nan, X), y, q), "NaN"),
+    "inf in X": (lambda X, y, q: (np.where(X > 1, np.inf, X), y, q), "infinity"),
+    "negative y": (lambda X, y, q: (X, y - 1, q), "negative"),  # case 12
+    "scores as y": (lambda X, y, q: (X[:5], [-0.89, -0.53, -0.47, 0.39, 0.56], [0] * 5), "negative"),  # case 12
+    "NaN in y": (lambda X, y, q: (X, np.where(y > 2, np.nan, y), q), "NaN"),
+    "inf in y": (lambda X, y, q: (X, np.where(y > 2, np.inf, y), q), "infinity"),
+    "y of another length": (lambda X, y, q: (X, y[:-1], q), "inconsistent numbers of samples"),
+    "flat X": (lambda X, y, q: (X[:, 0], y, q), "Expected 2D"),
+    "no rows": (lambda X, y, q: (X[:0], y[:0], q[:0]), "0 sample"),
+    "group sizes": (lambda X, y, q: (X, y, [5] * 12), "12 entries for 60 rows.*not group sizes"),  # case 4
+    "NaN in qid": (lambda X, y, q: (X, y, np.where(q == 3, np.nan, q)), "qid has 5 missing"),  # case 3
+    "two-dimensional qid": (lambda X, y, q: (X, y, q[:, None]), "qid has shape"),
+}
+
+
+@every_ranker
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data_are_an_error(make, name):
+    X, y, qid, g = task()
+    change, message = BAD_DATA[name]
+    X, y, qid = change(X, y, qid)
+    with pytest.raises(ValueError, match=message):
+        make().fit(X, y, qid=qid, sensitive_features=g[: len(X)])
+
+
+def test_relevances_of_300_do_not_overflow():
+    """Case 12."""
+    X, _, _, _ = task()
+    coef = PlackettLuceRanker(**QUICK).fit(X[:4], [300, 1, 0, 299], qid=[0, 0, 0, 0]).coef_
+    assert np.isfinite(coef).all() and np.abs(coef).max() > 1e-3
+
+
+@every_ranker
+def test_any_form_of_data_gives_the_same_weights(make):
+    X, y, qid, g = task()
+    X, y = np.round(X * 8), y.astype(int)  # exact in every form
+    expected = make().fit(X, y, qid=qid, sensitive_features=g).coef_
+    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(60)[::-1])
+    wide = np.repeat(X, 2, axis=1)
+    for other in (
+        X.tolist(),
+        X.astype(int),
+        np.asfortranarray(X),
+        wide[:, ::2],
+        frame,
+        pl.DataFrame(X, schema=list("abcd")),
+    ):
+        for relevance in (y, y.tolist(), pd.Series(y, index=np.arange(60) + 7), y.astype(np.float32)):
+            np.testing.assert_array_equal(make().fit(other, relevance, qid=qid, sensitive_features=g).coef_, expected)
+
+
+def test_names_of_features_are_remembered():
+    X, y, qid, _ = task()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    ranker = SenSTIRRanker(SensitiveSubspaceMetric(sensitive_columns=["b"]), **QUICK).fit(frame, y, qid=qid)
+    assert ranker.feature_names_in_.tolist() == list("abcd")
+    assert ranker.predict(frame) == pytest.approx(X @ ranker.coef_)
+    with pytest.raises(ValueError, match="feature names"):
+        ranker.predict(frame[list("dcba")])
+    by_position = SenSTIRRanker(SensitiveSubspaceMetric(sensitive_columns=[1]), **QUICK).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, by_position.coef_)
+    with pytest.raises(ValueError, match="features"):
+        by_position.predict(X[:, :3])
+
+
+# Parameters
+
+
+SHARED = {
+    "score_function": ["neural"], "solver": ["sgd"], "gradient": ["finite"], "learning_rate": [0, -1, "fast"],
+    "max_iter": [0, 1.5], "batch_size": [0, 2.5], "n_samples": [1, 0, "exact"], "alpha": [-1], "tol": [-1e-3],
+    "early_stopping": ["yes"], "validation_fraction": [0.0, 1.0], "n_iter_no_change": [0], "warm_start": ["no"],
+    "random_state": ["seed", -1], "verbose": [-1],
+}  # fmt: skip
+OWN = {
+    "metric": [3, "euclidean"], "rho": [-0.1, "strong", None], "epsilon": [-1], "adversary": ["attack"],
+    "subspace_step_size": [-1], "subspace_n_steps": [-1, 2.5], "subspace_init": [-1], "subspace_n_starts": [0, 1.5],
+    "full_step_size": [-1], "full_n_steps": [-1], "subspace_radius": [-1], "feature_radius": [-1], "fair_start": [-0.1, 1.1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, value", [(k, v) for k in SHARED for v in SHARED[k]])
+@every_ranker
+def test_bad_parameters_are_an_error_that_names_them(make, name, value):
+    X, y, qid, g = task()
+    with pytest.raises(ValueError, match=name):
+        make(**{name: value}).fit(X, y, qid=qid, sensitive_features=g)
+
+
+@pytest.mark.parametrize("name, value", [(k, v) for k in OWN for v in OWN[k]])
+def test_bad_parameters_of_senstir_are_an_error_that_names_them(name, value):
+    X, y, qid, _ = task()
+    with pytest.raises(ValueError, match=name):
+        SenSTIRRanker(**{"metric": V, **QUICK, name: value}).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="fairness_weight"):
+        FairPGRanker(fairness_weight=-1).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("cls", [PlackettLuceRanker, SenSTIRRanker, FairPGRanker, RandomRanker])
+def test_all_rankers_share_parameters_and_defaults(cls):
+    shared = PlackettLuceRanker().get_params()
+    own = cls().get_params()
+    if cls is RandomRanker:
+        assert own == {"random_state": None}
+    else:
+        assert {name: own[name] for name in shared} == shared
+
+
+@pytest.mark.parametrize("cls", [PlackettLuceRanker, SenSTIRRanker, FairPGRanker])
+def test_parameters_reach_the_parent_class(cls):
+    """Every parameter is stored as given, under its own name."""
+    values = {name: object() for name in cls().get_params(deep=False)}
+    assert cls(**values).get_params(deep=False) == values
+    ranker = cls().set_params(**values)
+    assert all(getattr(ranker, name) is value for name, value in values.items())
+
+
+@every_ranker
+def test_clone_pickle_and_html(make):
+    X, y, qid, g = task()
+    ranker = make(alpha=0.25)
+    assert clone(ranker).get_params().keys() == ranker.get_params().keys() and clone(ranker).alpha == 0.25
+    assert type(ranker).__name__ in estimator_html_repr(ranker)
+    ranker.fit(X, y, qid=qid, sensitive_features=g)
+    assert not hasattr(clone(ranker), "coef_")
+    restored = pickle.loads(pickle.dumps(ranker))
+    np.testing.assert_array_equal(restored.predict(X), ranker.predict(X))
+    np.testing.assert_array_equal(restored.history_["utility"], ranker.history_["utility"])
+    html = ranker._repr_html_()
+    assert type(ranker).__name__ in html and "0.25" in html
+    assert "alpha=0.25" in repr(ranker)
+
+
+def test_a_metric_inside_a_ranker_can_be_searched_over():
+    ranker = SenSTIRRanker(SensitiveSubspaceMetric(sensitive_columns=[0]))
+    ranker.set_params(metric__sensitive_columns=[1], metric__distinct=False)
+    assert ranker.metric.sensitive_columns == [1] and not ranker.metric.distinct
+    frozen = SenSTIRRanker(FrozenEstimator(SensitiveSubspaceMetric([[0, 1]]).fit(np.eye(2))))
+    assert clone(frozen).metric is frozen.metric or clone(frozen).metric.estimator.directions_.tolist() == [[0, 1]]
+
+
+@every_ranker
+def test_fit_and_score_request_their_metadata(make):
+    requests = make().get_metadata_routing()
+    assert requests.fit.requests == {"qid": True, "sensitive_features": True}
+    assert requests.score.requests["qid"] is True
+
+
+@every_ranker
+def test_fit_does_not_change_what_it_was_given(make):
+    X, y, qid, g = task()
+    ranker, before = make(), [a.copy() for a in (X, y, qid, g)]
+    params = {k: (v.copy() if isinstance(v, list) else v) for k, v in ranker.get_params().items()}
+    ranker.fit(X, y, qid=qid, sensitive_features=g)
+    for a, b in zip((X, y, qid, g), before):
+        np.testing.assert_array_equal(a, b)
+    assert ranker.get_params() == params
+
+
+# Warm starts and refits
+
+
+def test_a_second_fit_forgets_the_first():
+    X, y, qid, g = task()
+    ranker = SenSTIRRanker(early_stopping=True, validation_fraction=0.4, **QUICK).fit(
+        X, y, qid=qid, sensitive_features=g
+    )
+    assert hasattr(ranker, "validation_scores_")
+    ranker.set_params(early_stopping=False).fit(X, y, qid=qid, sensitive_features=g)
+    fresh = SenSTIRRanker(**QUICK).fit(X, y, qid=qid, sensitive_features=g)
+    np.testing.assert_array_equal(ranker.coef_, fresh.coef_)
+    assert not hasattr(ranker, "validation_scores_")
+    fair = FairPGRanker(**QUICK).fit(X, y, qid=qid, sensitive_features=g)
+    assert fair.groups_.tolist() == [0, 1]
+    with pytest.warns(UserWarning, match="no sensitive_features"):
+        fair.fit(X, y, qid=qid)
+    assert not hasattr(fair, "groups_")
+
+
+@every_ranker
+def test_a_warm_start_goes_on_from_the_last_weights(make):
+    X, y, qid, g = task()
+    ranker = make(warm_start=True).fit(X, y, qid=qid, sensitive_features=g)
+    before, lambda_ = ranker.coef_.copy(), getattr(ranker, "lambda_", None)
+    ranker.set_params(max_iter=1, learning_rate=1e-9).fit(X, y, qid=qid, sensitive_features=g)
+    assert ranker.coef_ == pytest.approx(before, abs=2e-9) and not np.array_equal(ranker.coef_, before)
+    assert ranker.n_iter_ == 1 and len(ranker.history_["utility"]) == 1
+    if isinstance(ranker, SenSTIRRanker) and ranker.adversary == "ascent":
+        ranker.set_params(fair_start=1.0).fit(X, y, qid=qid, sensitive_features=g)
+        assert lambda_ != 2.0 and ranker.lambda_ == ranker.history_["lambda"][0]
+
+
+def test_a_warm_start_with_other_features_is_an_error():
+    X, y, qid, _ = task()
+    ranker = PlackettLuceRanker(warm_start=True, **QUICK).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="last fit had 4 features and X has 3"):
+        ranker.fit(X[:, :3], y, qid=qid)
+
+
+def test_a_warm_start_does_not_change_the_weights_of_the_last_fit_in_place():
+    X, y, qid, _ = task()
+    ranker = PlackettLuceRanker(warm_start=True, **QUICK).fit(X, y, qid=qid)
+    kept, copy = ranker.coef_, ranker.coef_.copy()
+    ranker.fit(X, y, qid=qid)
+    np.testing.assert_array_equal(kept, copy)
+
+
+# Interruption
+
+
+class Bomb:
+    """Raises KeyboardInterrupt at its n-th call, else calls what it replaces."""
+
+    def __init__(self, original, n):
+        self.original, self.left = original, n
+
+    def __call__(self, *args, **kwargs):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return self.original(*args, **kwargs)
+
+
+@every_ranker
+@pytest.mark.parametrize("n", [1, 2, 11])
+def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(make, n, monkeypatch):
+    X, y, qid, g = task()
+    ranker = make(max_iter=15)
+    from skfairrank import training
+
+    monkeypatch.setattr(training._linear, "pull_back", Bomb(training._linear.pull_back, n))
+    with pytest.warns(UserWarning, match=rf"interrupted after {n - 1} of 15 steps") as seen:
+        ranker.fit(X, y, qid=qid, sensitive_features=g)
+    assert len(seen) == 1 and ranker.n_iter_ == n - 1
+    assert all(len(values) == n - 1 for values in ranker.history_.values())
+    assert np.isfinite(ranker.score(X, y, qid=qid))
+    if isinstance(ranker, SenSTIRRanker) and n > 1:
+        assert ranker.lambda_ == ranker.history_["lambda"][-1]
+
+
+def test_an_interrupted_fit_has_the_weights_of_the_steps_it_took(monkeypatch):
+    from skfairrank import training
+
+    X, y, qid, _ = task()
+    eight = PlackettLuceRanker(**{**QUICK, "max_iter": 8}).fit(X, y, qid=qid)
+    monkeypatch.setattr(training._linear, "linear_scores", Bomb(training._linear.linear_scores, 9))
+    with pytest.warns(UserWarning, match="interrupted after 8 of 500 steps"):
+        ranker = PlackettLuceRanker(**{**QUICK, "max_iter": 500}).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, eight.coef_)
+
+
+def test_an_interrupted_search_for_the_best_weights_keeps_the_best(monkeypatch):
+    from skfairrank import training
+
+    X, y, qid, _ = task()
+    settings = {**QUICK, "early_stopping": True, "validation_fraction": 0.3, "learning_rate": 0.3, "max_iter": 100}
+    monkeypatch.setattr(training._linear, "adam_step", Bomb(training._linear.adam_step, 41))
+    with pytest.warns(UserWarning, match="interrupted"):
+        ranker = PlackettLuceRanker(**settings, n_iter_no_change=1000).fit(X, y, qid=qid)
+    best = np.argmax(ranker.validation_scores_)
+    monkeypatch.undo()
+    again = PlackettLuceRanker(**{**settings, "max_iter": int(best) + 1}, n_iter_no_change=1000).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, again.coef_)
+
+
+# Progress
+
+
+def test_verbose_prints_some_lines_and_nothing_else_does(capsys):
+    X, y, qid, _ = task()
+    SenSTIRRanker(V, **{**QUICK, "max_iter": 130}).fit(X, y, qid=qid)
+    assert capsys.readouterr().out == ""
+    ranker = SenSTIRRanker(V, verbose=1, **{**QUICK, "max_iter": 130}).fit(X, y, qid=qid)
+    lines = capsys.readouterr().out.splitlines()
+    steps = [int(re.match(r"\[SenSTIRRanker\] step (\d+)/130 ", line)[1]) for line in lines]
+    assert steps == sorted(set(steps)) and steps[-1] == 130 and 20 <= len(steps) <= 50
+    last = re.search(r"utility ([\d.]+)  regularizer (\S+)  lambda (\S+)$", lines[-1])
+    recent = slice(steps[-2], 130)
+    assert float(last[1]) == pytest.approx(ranker.history_["utility"][recent].mean(), abs=1e-4)
+    assert float(last[2]) == pytest.approx(ranker.history_["regularizer"][recent].mean(), rel=1e-2)
+    assert float(last[3]) == pytest.approx(ranker.lambda_, rel=1e-2)
+
+
+class Recorder:
+    """A scikit-learn callback that keeps what it sees, and stops after so many tasks."""
+
+    def __init__(self, stop_after=None, raise_after=None):
+        self.stop_after, self.raise_after = stop_after, raise_after
+        self.begun, self.ended, self.fitted, self.calls = 0, [], [], []
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+        self.begun += 1
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.ended.append(context.task_name)
+        if context.task_name == "steps":
+            self.fitted.append((fitted_estimator, fitted_estimator.coef_.copy(), fitted_estimator.n_iter_))
+            if len(self.fitted) == self.raise_after:
+                raise KeyboardInterrupt
+            return len(self.fitted) == self.stop_after
+        return False
+
+
+needs_callbacks = pytest.mark.skipif(
+    not hasattr(PlackettLuceRanker, "set_callbacks"), reason=f"scikit-learn {sklearn.__version__} has no callbacks"
+)
+
+
+@needs_callbacks
+@every_ranker
+@pytest.mark.parametrize("max_iter", [1, 20, 130])
+def test_callbacks_see_progress_and_usable_rankers(make, max_iter):
+    X, y, qid, g = task()
+    silent = make(max_iter=max_iter).fit(X, y, qid=qid, sensitive_features=g)
+    recorder = Recorder()
+    ranker = make(max_iter=max_iter).set_callbacks(recorder).fit(X, y, qid=qid, sensitive_features=g)
+    np.testing.assert_array_equal(ranker.coef_, silent.coef_)
+    assert recorder.calls == ["setup", "teardown"]
+    assert recorder.begun == len(recorder.ended) and recorder.ended[-1] == "fit" and recorder.ended.count("fit") == 1
+    assert 1 <= len(recorder.fitted) <= 50
+    steps = [n for *_, n in recorder.fitted]
+    assert steps == sorted(steps) and steps[-1] == max_iter
+    for fitted, coef, n in recorder.fitted:
+        np.testing.assert_array_equal(fitted.coef_, coef)  # it is not changed later
+        assert len(fitted.history_["utility"]) == n
+        assert fitted.predict(X) == pytest.approx(X @ coef)
+    np.testing.assert_array_equal(recorder.fitted[-1][1], ranker.coef_)
+
+
+@needs_callbacks
+@every_ranker
+def test_a_callback_that_returns_true_ends_training(make):
+    X, y, qid, g = task()
+    recorder = Recorder(stop_after=3)
+    ranker = make(max_iter=100).set_callbacks(recorder).fit(X, y, qid=qid, sensitive_features=g)
+    assert ranker.n_iter_ == 6 == len(ranker.history_["utility"])
+    assert recorder.calls == ["setup", "teardown"] and len(recorder.fitted) == 3 and recorder.ended[-1] == "fit"
+
+
+@needs_callbacks
+def test_an_interrupt_inside_a_callback_leaves_a_usable_ranker():
+    X, y, qid, _ = task()
+    recorder = Recorder(raise_after=2)
+    with pytest.warns(UserWarning, match="interrupted after 4 of 100"):
+        ranker = PlackettLuceRanker(**{**QUICK, "max_iter": 100}).set_callbacks(recorder).fit(X, y, qid=qid)
+    assert ranker.predict(X) == pytest.approx(X @ recorder.fitted[-1][1])
+    assert recorder.calls[-1] == "teardown"
+
+
+@needs_callbacks
+def test_callbacks_and_early_stopping_go_together():
+    X, y, qid, _ = task(n_queries=40)
+    settings = {**QUICK, "early_stopping": True, "batch_size": 3, "max_iter": 400, "learning_rate": 0.1}
+    recorder = Recorder()
+    ranker = PlackettLuceRanker(**settings).set_callbacks(recorder).fit(X, y, qid=qid)
+    silent = PlackettLuceRanker(**settings).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, silent.coef_)
+    assert ranker.n_iter_ == silent.n_iter_ < 400 and recorder.ended[-1] == "fit"
+
+
+# Memory
+
+
+def captured_data(monkeypatch):
+    seen, original = [], _base.train
+
+    def recording(data, *args, **kwargs):
+        seen.append(data)
+        return original(data, *args, **kwargs)
+
+    monkeypatch.setattr(_base, "train", recording)
+    return seen
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_ranker
+def test_training_reads_the_callers_array(make, dtype, monkeypatch):
+    """float32 stays float32, and a shuffled qid copies nothing."""
+    X, y, qid, g = task()
+    X, seen = X.astype(dtype), captured_data(monkeypatch)
+    make().fit(X, y, qid=qid, sensitive_features=g)
+    assert seen[0].X.dtype == dtype and np.shares_memory(seen[0].X, X)
+
+
+@every_ranker
+def test_float32_gives_nearly_the_weights_of_float64(make):
+    X, y, qid, g = task()
+    X = X.astype(np.float32)
+    a, b = (make().fit(Z, y, qid=qid, sensitive_features=g).coef_ for Z in (X, X.astype(float)))
+    assert a == pytest.approx(b, rel=1e-9, abs=1e-12)  # products are summed in double precision
+
+
+def test_a_read_only_memory_map_is_trained_on(tmp_path, monkeypatch):
+    X, y, qid, _ = task()
+    seen = captured_data(monkeypatch)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    ranker = SenSTIRRanker(V, **QUICK).fit(mapped, y, qid=qid)
+    assert np.shares_memory(seen[0].X, mapped) and not seen[0].X.flags.writeable
+    np.testing.assert_array_equal(ranker.coef_, SenSTIRRanker(V, **QUICK).fit(X, y, qid=qid).coef_)
+    np.testing.assert_array_equal(ranker.predict(mapped), ranker.predict(X))
+
+
+def test_fit_adds_little_to_the_memory_of_the_data():
+    rng = np.random.default_rng(0)
+    X = rng.random((40_000, 100), dtype=np.float32)
+    y, qid = rng.integers(0, 3, len(X)).astype(float), rng.permutation(np.repeat(np.arange(4000), 10))
+    ranker = SenSTIRRanker(np.eye(100)[:1], max_iter=2, fair_start=0.0, random_state=0)
+    ranker.fit(X[:100], y[:100], qid=qid[:100])  # compile
+    tracemalloc.start()
+    ranker.fit(X, y, qid=qid)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.25 * X.nbytes
+
+
+# Sensitive attributes
+
+
+@pytest.mark.parametrize("name", ["plain", "senstir", "exact", "box"])
+def test_rankers_with_no_use_for_attributes_ignore_them(name):
+    """One search can hold every ranker; whatever the attributes are."""
+    X, y, qid, g = task()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fits = [
+            RANKERS[name]().fit(X, y, qid=qid, sensitive_features=s).coef_ for s in (None, g, X, [None], "nonsense")
+        ]
+    for coef in fits[1:]:
+        np.testing.assert_array_equal(coef, fits[0])
+
+
+def test_senstir_without_anything_sensitive_warns_once():
+    X, y, qid, _ = task()
+    with pytest.warns(UserWarning, match="Nothing is treated as sensitive") as seen:
+        ranker = SenSTIRRanker(**QUICK).fit(X, y, qid=qid)
+    assert len(seen) == 1 and ranker.metric_.components_.tolist() == np.eye(4).tolist()
+
+
+def test_fair_exposure_without_attributes_warns_once_and_trains_plain():
+    X, y, qid, _ = task()
+    with pytest.warns(UserWarning, match="no sensitive_features and trains without") as seen:
+        ranker = FairPGRanker(**QUICK).fit(X, y, qid=qid)
+    assert len(seen) == 1
+    np.testing.assert_array_equal(ranker.coef_, PlackettLuceRanker(**QUICK).fit(X, y, qid=qid).coef_)
+    assert (ranker.history_["regularizer"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "groups, message",
+    [
+        (np.arange(60) % 3, "3 groups"),
+        ([None] + ["a"] * 30 + ["b"] * 29, "missing"),
+        (["a", "b"], "2 entries for 60"),
+        (np.zeros((60, 2)), "sensitive_features"),
+    ],
+)
+def test_fair_exposure_with_other_than_two_groups_is_an_error(groups, message):
+    X, y, qid, _ = task()
+    with pytest.raises(ValueError, match=message):
+        FairPGRanker(**QUICK).fit(X, y, qid=qid, sensitive_features=groups)
+
+
+def test_fair_exposure_has_no_deterministic_solver():
+    X, y, qid, g = task()
+    with pytest.raises(ValueError, match='solver="adam" only'):
+        FairPGRanker(solver="lbfgs", **QUICK).fit(X, y, qid=qid, sensitive_features=g)
+
+
+# Fair-PG-Rank's objective
+
+
+def exposure_problem(seed=0, sizes=(4, 5, 3)):
+    """Queries whose disparities are well away from the kink at zero; with seed 15 two open, one closed."""
+    rng = np.random.default_rng(seed)
+    offsets = np.r_[0, np.cumsum(sizes)]
+    n = offsets[-1]
+    y = rng.integers(1, 4, n).astype(float)
+    group = np.r_[0, 1, 0, 1, 1, 0, 1, 0, 0, 0, 1, 1]
+    return rng.normal(size=n), y, group, offsets
+
+
+def disparity_by_definition(h, y, group):
+    """max(0, v_A / M_A - v_B / M_B), M_A >= M_B, by the sum over all rankings; ties of merit to the larger label."""
+    exposure = reference.rank_probabilities(h) @ (1 / np.log2(np.arange(len(h)) + 2))
+    v = [exposure[group == g].mean() for g in (0, 1)]
+    M = [y[group == g].mean() for g in (0, 1)]
+    a, b = (1, 0) if M[1] >= M[0] else (0, 1)
+    return max(0.0, v[a] / M[a] - v[b] / M[b])
+
+
+def fair_gradient(kind, n_samples, h, y, group, offsets, weight, noise=None):
+    queries = Queries(np.arange(len(offsets) - 1), np.arange(len(h)), offsets, True)
+    discount = discounts(int(np.diff(offsets).max()))
+    data = Data(np.empty((len(h), 0)), queries, normalized_gains(y, offsets, discount), discount)
+    coefficients, _ = disparity_coefficients(y, group, offsets)
+    batch = Batch(np.arange(queries.n_queries), np.arange(len(h)), offsets, data.gain, noise)
+    return FairExposureGradient(data, kind, n_samples, coefficients, weight)(batch, h)
+
+
+@pytest.mark.parametrize("weight", [0.5, 3.0])
+def test_the_exact_gradient_of_fair_exposure_is_the_slope_of_its_objective(weight):
+    h, y, group, offsets = exposure_problem(15)
+    discount = discounts(5)
+    gain = normalized_gains(y, offsets, discount)
+    parts = [slice(lo, hi) for lo, hi in zip(offsets[:-1], offsets[1:])]
+    disparities = np.array([disparity_by_definition(h[p], y[p], group[p]) for p in parts])
+    assert (disparities > 0.05).sum() == 2 and (disparities == 0).sum() == 1
+
+    def objective(h):
+        return sum(
+            reference.expected_utility(h[p], gain[p], discount) - weight * disparity_by_definition(h[p], y[p], group[p])
+            for p in parts
+        )
+
+    gradient, utility, penalty = fair_gradient("exact", 0, h, y, group, offsets, weight)
+    assert gradient == pytest.approx(reference.finite_difference(objective, h), abs=1e-8)
+    assert penalty == pytest.approx(disparities.mean(), rel=1e-12)
+    assert utility == pytest.approx([reference.expected_utility(h[p], gain[p], discount) for p in parts], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind, factor", [("reinforce", 1 - 1 / 40), ("plrank", 1.0)])
+def test_sampled_gradients_of_fair_exposure_estimate_the_exact_one(kind, factor):
+    """Away from the kink, where 40 samples do not mistake an open hinge for a closed one."""
+    h, y, group, offsets = exposure_problem()
+    y[group == 1], y[group == 0] = 4.0, 1.0  # merits far apart: every disparity is far from zero
+    exact, *_ = fair_gradient("exact", 0, h, y, group, offsets, 2.0)
+    rng = np.random.default_rng(0)
+    draws = np.array([
+        fair_gradient(kind, 40, h, y, group, offsets, 2.0, rng.standard_exponential(40 * len(h)))[0] for _ in range(3000)
+    ])  # fmt: skip
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    assert (np.abs(draws.mean(axis=0) - factor * exact) < 4.5 * error).all()
+
+
+def test_queries_without_a_defined_disparity_have_none():
+    """A group absent, or without merit: the gradient is that of the utility alone."""
+    h, y, group, offsets = exposure_problem()
+    group[:4], y[4:9] = 1, np.where(group[4:9] == 0, 0.0, 2.0)
+    fair = fair_gradient("exact", 0, h, y, group, offsets, 5.0)
+    plain = fair_gradient("exact", 0, h, y, group, offsets, 0.0)
+    np.testing.assert_array_equal(fair[0][:9], plain[0][:9])
+
+
+def test_training_with_the_weight_lowers_the_disparity():
+    X, y, qid, _ = task(n_queries=40, size=8, seed=2)
+    g = (X[:, 1] > 0).astype(int)
+    y = y + 1 + 0 * g
+    settings = {"gradient": "exact", "max_iter": 300, "learning_rate": 0.05, "random_state": 0}
+    found = []
+    for weight in (0, 5):
+        scores = FairPGRanker(fairness_weight=weight, **settings).fit(X, y, qid=qid, sensitive_features=g).predict(X)
+        found.append(group_exposure_disparity(y, scores, qid=qid, sensitive_features=g, n_samples="exact"))
+    assert found[1] < 0.7 * found[0]
