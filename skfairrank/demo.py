@@ -30,7 +30,7 @@ from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, stoc
 __all__ = ["main"]
 
 GERMAN_FILES = ("german.data.gz", "german.data", "german_credit_kaggle.csv")
-BASELINE, PROJECT, DROP = "Baseline", "Project", "Drop age and sex"
+BASELINE, PROJECT, DROP, SENSTIR = "Baseline", "Project", "Drop age and sex", "SenSTIR, by rho"
 CONTOUR_RHOS = (0.0, 0.0003, 0.001)  # the paper's Figure 1
 SYNTHETIC_RHOS = (0.0001, 0.0003, 0.001)
 GERMAN_RHOS = (0.01, 0.1, 0.3, 1.0)
@@ -325,7 +325,7 @@ def draw_tradeoff(figure, rows: list[Row]) -> None:
     figure.suptitle(f"{rows[0].data}: what fairness costs", fontsize=11)
     rows = sorted(rows, key=lambda row: row.system.startswith("SenSTIR"))  # stable: SenSTIR last, by rho
     senstir = [row.system.startswith("SenSTIR") for row in rows]
-    labels = ["SenSTIR, by rho" if s else row.system for s, row in zip(senstir, rows)]
+    labels = [SENSTIR if s else row.system for s, row in zip(senstir, rows)]
     annotations = [row.system.rpartition(" ")[2] if s else "" for s, row in zip(senstir, rows)]
     means = np.array([row.mean for row in rows])
     errors = None if rows[0].standard_error is None else np.array([row.standard_error for row in rows])
@@ -345,6 +345,7 @@ def draw_tradeoff(figure, rows: list[Row]) -> None:
             xlabel="expected NDCG",
             ylabel=measure,
             legend=False,
+            colors={BASELINE: "#0072B2", PROJECT: "#D55E00", DROP: "#009E73", SENSTIR: "#CC79A7"},  # Okabe and Ito's
             ax=ax,
         )
         for line in display.lines_.values():
@@ -352,7 +353,7 @@ def draw_tradeoff(figure, rows: list[Row]) -> None:
                 part.set_alpha(0.4)
         for text in ax.texts:  # rho, where the line does not run
             text.set(position=(-6, -12 if ax is axes[0] else 5), horizontalalignment="right")
-        ax.margins(0.08, 0.12)
+        ax.margins(0.16, 0.12)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 
 
@@ -445,7 +446,7 @@ def main(argv: list[str] | None = None) -> None:
     splits = []
     if file is None:
         note = (
-            f"Without German Credit: {folder} has none of {', '.join(GERMAN_FILES)}. "
+            f"Without German Credit: {folder} has none of {', '.join(GERMAN_FILES)}.\n"
             "Set SKFAIRRANK_DATA to the folder that has one."
         )
         say(note)

@@ -215,15 +215,25 @@ def test_repeated_rows_count_as_often_as_they_occur():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_queries_identical_up_to_the_sensitive_direction_far_from_the_origin(seed):
-    """The projection rounds; ties still go to the smallest id, and the distance is zero up to rounding."""
+def test_queries_equal_but_for_the_sensitive_direction_tie_although_projections_round(seed):
     rng = np.random.default_rng(seed)
-    X, direction = 1e6 + rng.normal(size=(5, 3)), np.array([1.0, 2.0, -0.5])
+    X, direction = rng.normal(size=(5, 3)), rng.normal(size=3)
     reference = np.vstack([X + c * direction for c in (2.0, -3.0, 0.1)])
     metric = SensitiveSubspaceMetric(directions=direction).fit(X)
     found = nearest_queries(X, reference, qid=[0] * 5, qid_reference=np.repeat([7, 8, 9], 5), metric=metric)
-    assert found.qid.tolist() == [7] and found.distance[0] < 1e-16
+    assert found.qid.tolist() == [7] and found.distance[0] < 1e-28
     np.testing.assert_array_equal(found.rows, np.arange(5))
+
+
+def test_rows_far_from_the_origin_lose_no_digits():
+    rng = np.random.default_rng(0)
+    X, qid = draw_queries(rng, 10, 3, sizes=[3, 4], grid=50)
+    metric = SensitiveSubspaceMetric(directions=rng.normal(size=3)).fit(X)
+    near, far = (
+        nearest_queries(X + offset, X + offset, qid=qid, qid_reference=qid, metric=metric) for offset in (0.0, 2.0**30)
+    )
+    np.testing.assert_array_equal(far.rows, near.rows)
+    assert far.distance == pytest.approx(near.distance, rel=1e-12)
 
 
 def test_hypothetical_rows_of_any_table(task):

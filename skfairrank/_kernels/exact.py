@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.policy import WIDE, _score_range
+from skfairrank._kernels.policy import WIDE, _score_range, stable_order
 
 MOST_LANES = 64
 LANE_ROOM = 1 << 16  # sets times lanes; three arrays of this many doubles stay in the second-level cache
@@ -29,7 +29,11 @@ def _order_by_kind(h, first, last, offsets):
     kinds = np.empty(last - first, np.int64)
     for q in range(first, last):
         kinds[q - first] = _kind(h, offsets, q)
-    return first + np.argsort(kinds, kind="mergesort")
+    order = np.empty(last - first, np.int64)
+    stable_order(kinds, order, last - first)
+    for a in range(len(order)):
+        order[a] += first
+    return order
 
 
 @njit

@@ -305,15 +305,18 @@ class TradeoffDisplay:
             ax.annotate(
                 text,
                 (x, y),
-                xytext=(6, -5 if rising else 5),
+                xytext=(-6 if last else 6, -5 if rising != last else 5),
                 textcoords="offset points",
-                va="top" if rising else "bottom",
+                ha="right" if last else "left",
+                va="top" if rising != last else "bottom",
                 fontsize="small",
                 color="0.2",
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
                 zorder=6,
             )
-            for text, x, y, rising in zip(self.annotations or [], self.x, self.y, self._rising(systems), strict=False)
+            for text, x, y, rising, last in zip(
+                self.annotations or [], self.x, self.y, self._rising(systems), self._at_the_right(), strict=False
+            )
             if text
         ]
         ax.grid(alpha=0.25)
@@ -321,6 +324,10 @@ class TradeoffDisplay:
             title = f"numbers: {self.annotation_name}" if self.annotations and self.annotation_name else None
             self.legend_ = legend_outside(ax, title=title)
         return self
+
+    def _at_the_right(self):
+        """Of each point, whether text beside it would leave the axes: then its place is on the left, across the line."""
+        return self.x > np.nanmin(self.x) + 0.97 * (np.nanmax(self.x) - np.nanmin(self.x))
 
     def _rising(self, systems):
         """Of each point, whether its system's y grows with x: then the place for text is below the line."""
