@@ -6,11 +6,13 @@ from skfairrank.inspection._displacement_display import RankDisplacementDisplay
 from skfairrank.inspection._history import TrainingHistoryDisplay
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
+from skfairrank.inspection._path import PathDisplay
 from skfairrank.inspection._score_contours import ScoreContourDisplay
 from skfairrank.inspection._tradeoff import TradeoffDisplay
 
 __all__ = [
     "NearestQueries",
+    "PathDisplay",
     "RankDisplacementDisplay",
     "ScoreContourDisplay",
     "TradeoffDisplay",
