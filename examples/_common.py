@@ -173,6 +173,16 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def step_back(display) -> None:
+    """Error bars of a trade-off paler than its points, and numbers in the colour of the line to which they belong."""
+    colors = {tuple(point): line[0].get_color() for line in display.lines_.values() for point in line[0].get_xydata()}
+    for line in display.lines_.values():
+        for part in (*line[1], *line[2]):
+            part.set_alpha(0.4)
+    for text in display.texts_:
+        text.set_color(colors[tuple(text.xy)])
+
+
 def save(figure, given: argparse.Namespace) -> None:
     """Save a figure where `--output` says, else under the script's name in the current directory."""
     if "sphinx_gallery" in sys.modules:  # shows open figures by itself

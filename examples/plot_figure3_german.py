@@ -29,7 +29,7 @@ splits and all of its values (about 20 minutes).
 # The systems, with the hyperparameters of Tables 2 and 3. Fair-PG-Rank makes 100 passes over 500 queries.
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import first_file, judge, options, plus_minus, save, say, standard_error, table
+from _common import first_file, judge, options, plus_minus, save, say, standard_error, step_back, table
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
@@ -167,8 +167,7 @@ def draw(results):
             legend=False,
             ax=ax,
         )
-    for line in [line for ax in axes for line in ax.collections]:
-        line.set_alpha(0.5)  # error bars step back behind the points
+        step_back(display)
     figure.legend(*display.ax_.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return figure
 

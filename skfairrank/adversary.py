@@ -147,12 +147,10 @@ class ExactBox:
         self._gradient = np.empty(self.raw.shape[1])
 
     def attack(self, batch, w, lambda_):
-        value = _attack.exact_box(
-            w, self.raw, self.mean_size, self.subspace_radius, self.feature_radius, self._gradient
+        value, spent = _attack.exact_box(
+            w, self.raw, self.basis, self.mean_size, self.subspace_radius, self.feature_radius, self._gradient
         )
-        side = np.sign(w)
-        fair = side - self.basis.T @ (self.basis @ side)
-        return Attack(value, self.feature_radius**2 * float(fair @ fair), self._gradient, lambda_)
+        return Attack(value, spent, self._gradient, lambda_)
 
 
 ADVERSARIES = {"ascent": Ascent, "exact": ExactBudget, "exact_box": ExactBox}

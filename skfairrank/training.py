@@ -205,7 +205,7 @@ def train(
                 if regularised:
                     attack = adversary.attack(batch, w, state.lambda_)
                     state.lambda_ = attack.multiplier
-                    gradient -= rho * attack.gradient
+                    _linear.subtract(gradient, rho, attack.gradient)
                     history["regularizer"][step] = attack.regularizer
                     history["query_distance"][step] = attack.query_distance
                 history["lambda"][step] = state.lambda_

@@ -514,7 +514,7 @@ PLACED = {
     "full attack": lambda a: kernels._full_ascent(
         a["w"], a["basis"], 0.5, 0.07, -0.7, 0.02, 5, a["e"], a["fair"], a["m"], a["v"]
     ),
-    "box": lambda a: kernels.exact_box(a["w"], a["basis"], 3.0, 0.2, 0.1, a["fair"]),
+    "box": lambda a: kernels.exact_box(a["w"], a["basis"], a["basis"], 3.0, 0.2, 0.1, a["fair"]),
     "budget": lambda a: kernels.exact_budget(a["w"], a["basis"], a["c"] ** 2, a["c"] ** 2, 0.3, 0.2, a["fair"]),
     "scores": lambda a: linear.all_scores(a["X"], a["w"], a["c"]),
     "pull-back": lambda a: linear.pull_back(a["X"], np.array([2, 0, 1]), a["c"], 0.3, a["fair"]),

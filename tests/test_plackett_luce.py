@@ -249,6 +249,14 @@ def test_scores_must_be_finite_numbers_one_per_row(scores):
             function(scores)
 
 
+def test_scores_whose_differences_overflow_are_an_error():
+    for function in (sample_rankings, rank_probabilities, expected_exposure):
+        with pytest.raises(ValueError, match="differences overflow"):
+            function([1e308, -1e308, 0.0])
+    with pytest.raises(ValueError, match="differences overflow"):
+        log_probability([1e308, -1e308], [1, 2])
+
+
 def test_scores_may_be_anything_like_an_array():
     expected = sample_rankings(np.array([1.0, 2.0, 3.0]), random_state=0).tolist()
     strided = np.array([1.0, 9, 2, 9, 3, 9])[::2]

@@ -258,14 +258,16 @@ def ascent_attack(
 
 
 @njit
-def exact_box(w, raw, mean_size, subspace_radius, feature_radius, gradient):
-    """R = mean_size/2 (r sum_k |V_k.w| + delta ||w||_1)^2; fills its (sub)gradient."""
+def exact_box(w, raw, basis, mean_size, subspace_radius, feature_radius, gradient):
+    """R = mean_size/2 (r sum_k |V_k.w| + delta ||w||_1)^2; fills its (sub)gradient and returns R and what d_Q it spends."""
     d = len(w)
-    total = 0.0
+    total, spent = 0.0, 0.0
     for k in range(d):
-        total += abs(w[k])
+        total += feature_radius * abs(w[k])
         gradient[k] = feature_radius * np.sign(w[k])
-    total *= feature_radius
+        spent += gradient[k] * gradient[k]
+    for r in range(basis.shape[0]):  # the cost of the free move delta sign(w) outside the sensitive subspace
+        spent -= dot_with_row(basis, r, gradient) ** 2
     for r in range(raw.shape[0]):
         along = dot_with_row(raw, r, w)
         total += subspace_radius * abs(along)
@@ -274,7 +276,7 @@ def exact_box(w, raw, mean_size, subspace_radius, feature_radius, gradient):
             gradient[k] += side * raw[r, k]
     for k in range(d):
         gradient[k] *= mean_size * total
-    return 0.5 * mean_size * total * total
+    return 0.5 * mean_size * total * total, max(spent, 0.0)
 
 
 @njit

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.policy import WIDE, _score_range, stable_order
+from skfairrank._kernels.policy import WIDE, _score_range
+from skfairrank._kernels.sorting import stable_order
 
 MOST_LANES = 64
 LANE_ROOM = 1 << 16  # sets times lanes; three arrays of this many doubles stay in the second-level cache

@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairrank._kernels._jit import REASSOCIATE, njit
 
-__all__ = ["adam_step", "all_scores", "dot", "dot_with_row", "linear_scores", "mean", "pull_back"]
+__all__ = ["adam_step", "all_scores", "dot", "dot_with_row", "linear_scores", "mean", "pull_back", "subtract"]
 
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
 
@@ -70,3 +70,10 @@ def mean(values):
     for value in values:
         total += value
     return total / len(values)
+
+
+@njit
+def subtract(gradient, scale, other):
+    """gradient -= scale * other, in place."""
+    for k in range(len(gradient)):
+        gradient[k] -= scale * other[k]

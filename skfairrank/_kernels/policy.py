@@ -2,6 +2,9 @@
 
 Random numbers come from outside: `noise` holds standard exponential variables, query by query, in each query sample by
 sample. With E_i exponential, sorting log E_i - h_i upwards is the Gumbel trick, since -log E_i is a Gumbel variable.
+
+Ranks come from counting smaller keys, which has no branches and is vectorised. The loop stands in every kernel by hand: behind a
+call, or inlined by numba, it takes twice as long for the arrays' reference counts.
 """
 
 from __future__ import annotations
@@ -9,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
+from skfairrank._kernels.sorting import SMALL, stable_order
 
 # exp(-WIDE) is a normal number with room below it, so products and sums of such weights keep all their digits.
 WIDE = 600.0
-SMALL = 256  # up to this size counting is faster than sorting (benchmarks)
 
 
 @njit
@@ -24,44 +27,11 @@ def _score_range(h, lo, hi):
 
 
 @njit
-def stable_order(key, order, n):
-    """Fill `order` with the indices of ascending keys, ties in index order (merge sort; compiles faster than NumPy's)."""
-    buffer = np.empty(n, np.int64)
-    for i in range(n):
-        order[i] = i
-    width = 1
-    while width < n:
-        for lo in range(0, n, 2 * width):
-            middle, hi = min(lo + width, n), min(lo + 2 * width, n)
-            i, j = lo, middle
-            for k in range(lo, hi):
-                if i < middle and (j >= hi or key[order[i]] <= key[order[j]]):
-                    buffer[k] = order[i]
-                    i += 1
-                else:
-                    buffer[k] = order[j]
-                    j += 1
-        for k in range(n):
-            order[k] = buffer[k]
-        width *= 2
-
-
-@njit(inline="always")
-def _ranks_of_keys(key, order, rank, n):
-    """Fill `rank` (0-based) and `order`. Counting smaller keys has no branches, and is vectorised."""
-    total = 0
-    if n <= SMALL:
-        for i in range(n):
-            k, smaller = key[i], 0
-            for j in range(n):
-                smaller += key[j] < k
-            rank[i] = smaller
-            order[smaller] = i
-            total += smaller
-    if n > SMALL or total != n * (n - 1) // 2:  # large, or tied keys
-        stable_order(key, order, n)
-        for j in range(n):
-            rank[order[j]] = j
+def _sort_keys(key, order, rank, n):
+    """Fill `order` and `rank` (0-based) where counting does not: many keys, or tied ones."""
+    stable_order(key, order, n)
+    for j in range(n):
+        rank[order[j]] = j
 
 
 @njit
@@ -93,7 +63,17 @@ def sample_ranks(first, last, h, offsets, noise, n_samples, ranks):
             else:
                 for i in range(n):
                     key[i] = noise[at + s * n + i] * weight[i]
-            _ranks_of_keys(key, order, rank, n)
+            counted = 0
+            if n <= SMALL:
+                for i in range(n):
+                    k, smaller = key[i], 0
+                    for j in range(n):
+                        smaller += key[j] < k
+                    rank[i] = smaller
+                    order[smaller] = i
+                    counted += smaller
+            if n > SMALL or counted != n * (n - 1) // 2:
+                _sort_keys(key, order, rank, n)
             for i in range(n):
                 ranks[s, lo - offsets[0] + i] = rank[i] + 1
 
@@ -121,7 +101,17 @@ def sampled_discounts(first, last, h, offsets, noise, n_samples, discount, out):
             else:
                 for i in range(n):
                     key[i] = noise[at + s * n + i] * weight[i]
-            _ranks_of_keys(key, order, rank, n)
+            counted = 0
+            if n <= SMALL:
+                for i in range(n):
+                    k, smaller = key[i], 0
+                    for j in range(n):
+                        smaller += key[j] < k
+                    rank[i] = smaller
+                    order[smaller] = i
+                    counted += smaller
+            if n > SMALL or counted != n * (n - 1) // 2:
+                _sort_keys(key, order, rank, n)
             for i in range(n):
                 out[lo - offsets[0] + i] += discount[rank[i]]
         for i in range(n):
@@ -178,7 +168,17 @@ def _reinforce_wide(h, lo, n, high, gain, discount, noise, at, n_samples, gradie
     reference, sum_utility = 0.0, 0.0
     for s in range(n_samples):
         _far_keys(h, lo, n, high, noise, at + s * n, key)
-        _ranks_of_keys(key, order, rank, n)
+        counted = 0
+        if n <= SMALL:
+            for i in range(n):
+                k, smaller = key[i], 0
+                for j in range(n):
+                    smaller += key[j] < k
+                rank[i] = smaller
+                order[smaller] = i
+                counted += smaller
+        if n > SMALL or counted != n * (n - 1) // 2:
+            _sort_keys(key, order, rank, n)
         value = 0.0
         for i in range(n):
             value += gain[lo + i] * discount[rank[i]]
@@ -239,7 +239,17 @@ def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradien
         for s in range(n_samples):
             for i in range(n):
                 key[i] = noise[at + s * n + i] * inverse[i]
-            _ranks_of_keys(key, order, rank, n)
+            counted = 0
+            if n <= SMALL:
+                for i in range(n):
+                    k, smaller = key[i], 0
+                    for j in range(n):
+                        smaller += key[j] < k
+                    rank[i] = smaller
+                    order[smaller] = i
+                    counted += smaller
+            if n > SMALL or counted != n * (n - 1) // 2:
+                _sort_keys(key, order, rank, n)
             value = 0.0
             for i in range(n):
                 value += gain[lo + i] * discount[rank[i]]
@@ -310,7 +320,17 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
             else:
                 for i in range(n):
                     key[i] = noise[at + s * n + i] * inverse[i]
-            _ranks_of_keys(key, order[s], rank, n)
+            counted = 0
+            if n <= SMALL:
+                for i in range(n):
+                    k, smaller = key[i], 0
+                    for j in range(n):
+                        smaller += key[j] < k
+                    rank[i] = smaller
+                    order[s, smaller] = i
+                    counted += smaller
+            if n > SMALL or counted != n * (n - 1) // 2:
+                _sort_keys(key, order[s], rank, n)
             _tail_sums(h, lo, n, high, wide, weight, order[s], tail[s])
             future[s, n] = 0.0
             for j in range(n - 1, -1, -1):

@@ -22,6 +22,7 @@ from skfairrank.metrics import (
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._scorers import ranking_scores
 from skfairrank.queries import Queries
+from skfairrank.utilities import descending_order
 
 __all__ = ["audit"]
 
@@ -176,8 +177,7 @@ def _top_changed(s, s_hypothetical, qid):
     """Share of queries whose highest score (the first of several) is another row's."""
     queries = Queries.from_qid(qid, len(s))
     first = [
-        np.lexsort((-queries.group(scores), queries.group(queries.codes)))[queries.offsets[:-1]]
-        for scores in (s, s_hypothetical)
+        descending_order(queries.group(scores), queries.offsets)[queries.offsets[:-1]] for scores in (s, s_hypothetical)
     ]
     return float(np.mean(first[0] != first[1]))
 

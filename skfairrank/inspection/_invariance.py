@@ -107,8 +107,8 @@ def invariance_regularizer(
                 'adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.'
             )
         return _attack.exact_box(
-            weights, raw, float(sizes @ shares), float(subspace_radius), float(feature_radius), gradient
-        )
+            weights, raw, basis, float(sizes @ shares), float(subspace_radius), float(feature_radius), gradient
+        )[0]
     if adversary != "ascent":
         raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box" or "ascent".')
     rng = as_generator(random_state)

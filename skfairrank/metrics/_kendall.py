@@ -8,6 +8,7 @@ from skfairrank._kernels.metrics import inversions
 from skfairrank._validation import check_scores
 from skfairrank.metrics._averages import mean_where_defined
 from skfairrank.queries import Queries
+from skfairrank.utilities import descending_order
 
 __all__ = ["kendall_tau_score"]
 
@@ -64,4 +65,4 @@ def kendall_tau_score(s1, s2, *, qid):
 
 def _orders(s: np.ndarray, queries: Queries) -> np.ndarray:
     """Positions among the grouped rows, query by query in descending order of score, ties in row order."""
-    return np.lexsort((-queries.group(s), np.repeat(np.arange(queries.n_queries), queries.sizes)))
+    return descending_order(queries.group(s), queries.offsets)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skfairrank.plackett_luce import expected_discounts
 from skfairrank.queries import Queries
-from skfairrank.utilities import discounts
+from skfairrank.utilities import descending_order, discounts
 
 __all__ = ["POLICIES", "expected_exposures", "tie_averaged_discounts"]
 
@@ -28,7 +28,7 @@ def tie_averaged_discounts(s: np.ndarray, queries: Queries, discount: np.ndarray
     """
     scores = queries.group(s)
     number = np.repeat(np.arange(queries.n_queries), queries.sizes)
-    order = np.lexsort((-scores, number))
+    order = descending_order(scores, queries.offsets)
     ranked = scores[order]
     starts = np.flatnonzero(np.r_[True, (ranked[1:] != ranked[:-1]) | (number[1:] != number[:-1])])
     lengths = np.diff(np.r_[starts, len(ranked)])

@@ -10,6 +10,7 @@ from sklearn import get_config
 
 from skfairrank.plackett_luce import sample_rankings
 from skfairrank.queries import REMEDY, Queries
+from skfairrank.utilities import descending_order
 
 __all__ = ["RankingMixin", "queries_in_fit"]
 
@@ -75,11 +76,10 @@ class RankingMixin:
         """
         scores = np.asarray(self.predict(X), dtype=np.float64)
         queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
-        # Stable, by query and then by descending score.
-        order = np.lexsort((-scores, queries.codes))
         ranks = np.empty(len(scores), dtype=np.int64)
-        ranks[order] = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
-        return ranks
+        position = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
+        ranks[descending_order(queries.group(scores), queries.offsets)] = position
+        return queries.ungroup(ranks)
 
     def sample_rankings(self, X, *, qid=None, n_samples=1, random_state=None):
         """Rankings drawn from the Plackett-Luce policy of the scores.

@@ -1,0 +1,222 @@
+"""What bounds each kernel, measured beside it: random numbers, sorting, square roots and divisions, memory, arithmetic.
+
+Each row sets a kernel against the least that its work must take: the same machine, arrays of the same size, and only the operations that
+cannot be left out.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from _tools import arguments, header, number, side_by_side, table, time_text
+
+import numba
+import numpy as np
+
+from skfairrank._kernels import attack, exact, linear, nearest, policy
+from skfairrank._kernels._jit import REASSOCIATE, njit
+from skfairrank.plackett_luce import sample_rankings
+
+
+@njit
+def roots_and_divisions(m, v, e, n_steps):
+    """The part of an Adam step that cannot be left out: a square root and a division for each feature."""
+    for _ in range(n_steps):
+        for k in range(len(e)):
+            e[k] = m[k] / (np.sqrt(v[k]) + 1e-8)
+
+
+@njit(fastmath=REASSOCIATE)
+def read(X):
+    """A sum over all of X: as fast as memory is read."""
+    total = 0.0
+    flat = X.reshape(X.size)
+    for i in range(flat.size):
+        total += flat[i]
+    return total
+
+
+@njit
+def count_ranks(noise, n, n_rankings, rank):
+    """Ranks of keys that are there already, by counting; and nothing else."""
+    for s in range(n_rankings):
+        key = noise[s * n : (s + 1) * n]
+        for i in range(n):
+            k, smaller = key[i], 0
+            for j in range(n):
+                smaller += key[j] < k
+            rank[i] += smaller
+
+
+@njit
+def update(a, b, c, n_passes):
+    """Products and sums of numbers in the second-level cache, as vectorised code does them."""
+    for _ in range(n_passes):
+        for i in range(len(a)):
+            a[i] += b[i] * c[i]
+
+
+@njit
+def pairwise_costs(Z, blocks, n, n_queries, cost):
+    for j in range(n_queries):
+        nearest._fill_cost(Z, 0, n, blocks, Z.shape[1] * n * j, n, cost)
+
+
+def queries_of(B, n, rng):
+    """Scores, offsets, normalised gains and discounts of B queries of n items."""
+    discount = 1 / np.log2(np.arange(n) + 2.0)
+    gain = rng.random((B, n))
+    gain /= (np.sort(gain, axis=1)[:, ::-1] * discount).sum(axis=1, keepdims=True)
+    return rng.normal(size=B * n), np.arange(B + 1) * n, gain.ravel(), discount
+
+
+def sampling(quick):
+    rows = []
+    for n in (5, 10, 20, 50, 100, 300):
+        rng, N = np.random.default_rng(0), 25
+        B = max(2, 2000 // n)
+        h, offsets, gain, discount = queries_of(B, n, rng)
+        noise, gradient, utility = rng.standard_exponential(N * B * n), np.empty(B * n), np.empty(B)
+        ranks, rank = np.empty((N, B * n), np.int64), np.zeros(n, np.int64)
+        qid = np.repeat(np.arange(B), n)
+        s = side_by_side(
+            {
+                "noise": lambda noise=noise, rng=rng: rng.standard_exponential(out=noise),
+                "count": lambda noise=noise, n=n, B=B, rank=rank: count_ranks(noise, n, B * N, rank),
+                "ranks": lambda h=h, o=offsets, noise=noise, B=B, ranks=ranks: policy.sample_ranks(0, B, h, o, noise, N, ranks),
+                "reinforce": lambda h=h, o=offsets, g=gain, t=discount, noise=noise, B=B, a=gradient, u=utility: policy.reinforce(
+                    0, B, h, o, g, t, noise, N, a, u
+                ),
+                "plrank": lambda h=h, o=offsets, g=gain, t=discount, noise=noise, B=B, a=gradient, u=utility: policy.plrank(
+                    0, B, h, o, g, t, noise, N, a, u
+                ),
+                "public": lambda h=h, qid=qid, rng=rng: sample_rankings(h, qid=qid, n_samples=N, random_state=rng),
+            },
+            rounds=3 if quick else 7,
+        )
+        each = {name: 1e9 * float(np.median(t)) / (N * B * n) for name, t in s.items()}
+        rows.append([str(n), *(each[k] for k in ("noise", "count", "ranks", "reinforce", "plrank", "public"))])
+    table(
+        "Sampling: nanoseconds for each item of each sampled ranking, by query size; CPU time",
+        ["items", "noise alone", "counting ranks alone", "kernel sample_ranks", "kernel reinforce", "kernel plrank", "sample_rankings"],
+        rows,
+    )
+
+
+def ascent(quick):
+    rows = []
+    for d, n_steps in ((2, 20), (29, 20), (135, 40), (136, 40), (500, 40)):
+        rng = np.random.default_rng(0)
+        basis = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(d, min(2, d - 1))))[0].T)
+        w, e, m, v, fair = rng.normal(size=d), np.zeros(d), np.empty(d), np.empty(d), np.empty(d)
+        a, b = rng.random(d), rng.random(d)
+        s = side_by_side(
+            {
+                "ascent": lambda w=w, basis=basis, n=n_steps, e=e, f=fair, m=m, v=v: attack._full_ascent(
+                    w, basis, 1.0, 0.1, 0.1, 1e-9, n, e, f, m, v
+                ),
+                "bound": lambda a=a, b=b, e=np.empty(d), n=n_steps: roots_and_divisions(a, b, e, n),
+            },
+            rounds=3 if quick else 7,
+        )
+        ours, bound = (1e9 * float(np.median(s[k])) / (n_steps * d) for k in ("ascent", "bound"))
+        rows.append([f"{d} features, {len(basis)} directions, {n_steps} steps", bound, ours, ours / bound])
+    table(
+        "Full attack: nanoseconds for each feature of each step of a path; CPU time",
+        ["path", "root and division alone", "kernel _full_ascent", "ratio"],
+        rows,
+    )
+
+
+def memory_bound(quick):
+    rows = []
+    for n_rows, d, dtype in ((2000, 29, np.float64), (100_000, 50, np.float64), (100_000, 50, np.float32), (20_000, 135, np.float64)):
+        rng = np.random.default_rng(0)
+        X, w = rng.random((n_rows, d)).astype(dtype), rng.random(d)
+        X.flags.writeable = False
+        out, gradient = np.empty(n_rows), np.empty(d)
+        straight, mixed = np.arange(n_rows), rng.permutation(n_rows)
+        s = side_by_side(
+            {
+                "read": lambda X=X: read(X),
+                "all": lambda X=X, w=w, out=out: linear.all_scores(X, w, out),
+                "mixed": lambda X=X, w=w, out=out, rows=mixed: linear.linear_scores(X, rows, w, out),
+                "back": lambda X=X, out=out, g=gradient, rows=straight: linear.pull_back(X, rows, out, 1.0, g),
+            },
+            rounds=3 if quick else 7,
+        )
+        rows.append(
+            [f"{n_rows:,} x {d} {np.dtype(dtype)}, {number(X.nbytes / 2**20)} MiB"]
+            + [X.nbytes / float(np.median(s[k])) / 1e9 for k in ("read", "all", "mixed", "back")]
+        )
+    table(
+        "Reading rows of X: gigabytes a second; CPU time",
+        ["X", "sum of all numbers", "all_scores", "linear_scores, rows in random order", "pull_back"],
+        rows,
+    )
+
+
+def subsets(quick):
+    rows = []
+    a = np.zeros(1 << 14)
+    b, c = np.random.default_rng(0).random((2, 1 << 14))
+    for n in (6, 8, 10, 12, 14):
+        B = max(1, 4096 >> max(0, n - 6))
+        h, offsets, gain, discount = queries_of(B, n, np.random.default_rng(0))
+        gradient, utility = np.empty(B * n), np.empty(B)
+        s = side_by_side(
+            {
+                "exact": lambda h=h, o=offsets, g=gain, t=discount, B=B, x=gradient, u=utility: exact.exact_gradient(
+                    0, B, h, o, g, t, x, u
+                ),
+                "values": lambda h=h, o=offsets, t=discount, B=B, x=gradient: exact.expected_discounts(0, B, h, o, t, x),
+                "bound": lambda: update(a, b, c, 10),
+            },
+            rounds=3 if quick else 7,
+        )
+        # For each set and each of its items, 2^n n / 2 in all: four operations forward (V), and seven backward (slope and P).
+        operations = B * 2.0**n * n / 2 * 11
+        rate, best = operations / np.median(s["exact"]) / 1e9, 2.0 * 10 * len(a) / np.median(s["bound"]) / 1e9
+        rows.append([str(n), time_text(np.median(s["values"]) / B), time_text(np.median(s["exact"]) / B), rate, best, best / rate])
+    table(
+        "Sums over subsets, a query; and billions of operations a second, against a[i] += b[i] * c[i] in the same cache; CPU time",
+        ["items", "expected_discounts", "exact_gradient", "its operations", "the cache's", "ratio"],
+        rows,
+    )
+
+
+def transport(quick):
+    rows = []
+    for n, d in ((10, 8), (20, 29), (20, 135)):
+        rng, n_queries = np.random.default_rng(0), 200
+        Z = rng.normal(size=(n_queries * n, d))
+        offsets, blocks = np.arange(n_queries + 1) * n, np.empty(n_queries * n * d)
+        nearest.transposed_blocks(Z, offsets, blocks)
+        cost, out = np.empty((n, n)), np.empty((1, n_queries))
+        s = side_by_side(
+            {
+                "costs": lambda Z=Z, b=blocks, n=n, c=cost: pairwise_costs(Z, b, n, n_queries, c),
+                "distances": lambda Z=Z, b=blocks, o=offsets, out=out: nearest.pairwise_distances(0, 1, Z, o, b, o, out),
+            },
+            rounds=3 if quick else 7,
+        )
+        flops = 3.0 * n * n * d * n_queries / np.median(s["costs"]) / 1e9
+        rows.append([f"{n} x {d}", time_text(np.median(s["costs"]) / n_queries), flops, time_text(np.median(s["distances"]) / n_queries)])
+    table(
+        "Distances between two queries: costs of all pairs of items, and the transport on top; CPU time",
+        ["items x features", "costs alone", "billions of operations a second", "pairwise_distances"],
+        rows,
+    )
+
+
+def main():
+    quick = arguments(__doc__).quick
+    warnings.simplefilter("ignore")
+    numba.set_num_threads(1)
+    print(header())
+    for part in (sampling, ascent, memory_bound, subsets, transport):
+        part(quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""The systems that are compared, with their hyperparameters, and the tasks that they are compared on.
+
+A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. Hyperparameters are
+those of the paper's Tables 2 and 3 where it has the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from _common import (
+    SYNTHETIC_ATTACK,
+    SYNTHETIC_FAIR_PG,
+    SYNTHETIC_TRAINING,
+    judge,
+    plus_minus,
+    standard_error,
+)
+from joblib import Parallel, delayed, parallel_config
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import Bunch
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.datasets import flip_sex, make_biased_ranking, make_credit_ranking
+from skfairrank.inspection import nearest_queries
+
+RANDOM, BASELINE, PROJECT, FAIR_PG = "Random", "Baseline", "Project", "Fair-PG-Rank"
+ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box", "SenSTIR, box relaxed"
+DROP_AGE, DROP_AGE_SEX, DROP_Z2 = "Drop age", "Drop age and sex", "Drop z2"
+
+# What a strength is called in tables; the relaxed box starts from this rho.
+RELAXED_RHO = 0.3
+STRENGTHS = {FAIR_PG: "weight", ASCENT: "rho", EXACT: "rho", BOX: "rho", RELAXED: f"rho {RELAXED_RHO:g}, relax"}
+
+# Age is column 0 of German Credit's features, sex columns 3 and 4.
+AGE, SEX = [0], [3, 4]
+GERMAN_TRAINING = {"learning_rate": 0.001, "max_iter": 20_000, "batch_size": 10, "n_samples": 25}
+GERMAN_FAIR_PG = {"learning_rate": 0.001, "max_iter": 50_000, "batch_size": 1, "n_samples": 25}  # 100 passes
+GERMAN_ATTACK = {
+    "epsilon": 1.0,
+    "subspace_step_size": 0.01,
+    "subspace_n_steps": 20,
+    "subspace_init": 0.005,
+    "full_step_size": 0.001,
+    "full_n_steps": 20,
+    "fair_start": 0.1,
+}
+# r = as * ae and delta = fs * fe: how far the ascent's steps reach. On the synthetic task the start counts too: its mean
+# distance from 0 is half of subspace_init.
+GERMAN_BOX = {"subspace_radius": 0.01 * 20, "feature_radius": 0.001 * 20}
+SYNTHETIC_BOX = {"subspace_radius": 0.001 * 20 + 0.05 / 2, "feature_radius": 0.001 * 20}
+# The paper's epsilon never binds. As far as the box reaches: a displacement of delta in every one of d coordinates has the square
+# d delta^2.
+GERMAN_BUDGET = {"subspace_radius": 0.2, "epsilon": 29 * 0.02**2}
+SYNTHETIC_BUDGET = {"epsilon": 2 * 0.02**2}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Queries to train on and to judge by (each with X, y, qid, groups), and the hypothetical rows of the latter."""
+
+    train: Bunch
+    test: Bunch
+    X_hypothetical: np.ndarray
+
+    def run(self, ranker: BaseEstimator) -> np.ndarray:
+        """Fit, and judge: expected NDCG, Kendall's tau, disparity of group exposure."""
+        train, test = self.train, self.test
+        with config_context(enable_metadata_routing=True):  # hands qid through pipelines
+            ranker.fit(train.X, train.y, qid=train.qid, sensitive_features=train.groups)
+        return judge(
+            ranker.predict(test.X), ranker.predict(self.X_hypothetical), test.y, qid=test.qid, groups=test.groups
+        )
+
+
+def drop(columns, ranker) -> BaseEstimator:
+    """The trivial rule: the ranker never sees these columns."""
+    return make_pipeline(ColumnTransformer([("dropped", "drop", columns)], remainder="passthrough"), ranker)
+
+
+def random_rankers(seed: int, n_draws: int = 20) -> list[BaseEstimator]:
+    """Many draws of "Random", to be averaged: one alone says little."""
+    return [RandomRanker(random_state=n_draws * seed + draw) for draw in range(n_draws)]
+
+
+# German Credit
+
+
+def german_task(people, seed: int) -> Task:
+    """A random split of the people, made into queries; hypothetical: everyone's sex flipped."""
+    task = make_credit_ranking(people, random_state=seed)
+    train, test = (
+        Bunch(
+            X=task[f"X_{side}"],
+            y=task[f"y_{side}"],
+            qid=task[f"qid_{side}"],
+            groups=task[f"sensitive_features_{side}"],
+        )
+        for side in ("train", "test")
+    )
+    return Task(train, test, flip_sex(test.X))
+
+
+def german_systems(
+    seed: int,
+    *,
+    weights=(0.1, 1.0, 2.0, 4.0),
+    rhos=(0.01, 0.1, 0.3, 1.0),
+    exact_rhos=(0.1, 1.0, 10.0),
+    relaxes=(0.5, 0.8, 1.0),
+    shorter: int = 1,
+) -> Iterator[tuple[tuple[str, float | None], BaseEstimator | list[BaseEstimator]]]:
+    """Every system, not yet fitted. `shorter` divides the numbers of training steps."""
+
+    def steps(settings):
+        return {**settings, "max_iter": settings["max_iter"] // shorter, "random_state": seed}
+
+    metric = SensitiveSubspaceMetric(sensitive_columns=AGE)
+    # Deterministic: neither steps nor seeds.
+    solver = {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-2 if shorter > 1 else 1e-4}
+    yield (RANDOM, None), random_rankers(seed)
+    yield (BASELINE, None), PlackettLuceRanker(**steps(GERMAN_TRAINING))
+    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
+    yield (DROP_AGE, None), drop(AGE, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
+    yield (DROP_AGE_SEX, None), drop(AGE + SEX, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
+    for weight in weights:
+        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, **steps(GERMAN_FAIR_PG))
+    for rho in rhos:
+        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **steps(GERMAN_TRAINING), **GERMAN_ATTACK)
+    for rho in exact_rhos:
+        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **GERMAN_BUDGET, **solver)
+    for rho in rhos:
+        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **GERMAN_BOX, **solver)
+    for relax in relaxes:
+        yield (
+            (RELAXED, relax),
+            SenSTIRRanker(metric, rho=RELAXED_RHO, relax=relax, adversary="exact_box", **GERMAN_BOX, **solver),
+        )
+
+
+# The synthetic task
+
+
+def synthetic_metric() -> SensitiveSubspaceMetric:
+    return SensitiveSubspaceMetric(classifier=LogisticRegression(C=100))
+
+
+def synthetic_task(seed: int) -> Task:
+    """100 training and 100 test queries; hypothetical: the nearest other query of all."""
+    task = make_biased_ranking(n_queries=200, random_state=seed)
+    train, test = (
+        Bunch(X=task.data[rows], y=task.target[rows], qid=task.qid[rows], groups=task.sensitive_features[rows])
+        for rows in (task.qid < 100, task.qid >= 100)
+    )
+    metric = synthetic_metric().fit(train.X, sensitive_features=train.groups)
+    nearest = nearest_queries(test.X, task.data, qid=test.qid, qid_reference=task.qid, metric=metric)
+    return Task(train, test, nearest.hypothetical(task.data))
+
+
+def synthetic_systems(seed: int, *, rhos=(0.0003, 0.001), closed_form: bool = True, shorter: int = 1):
+    """As `german_systems`; the sensitive attribute, majority or minority, is not a column."""
+
+    def steps(settings):
+        return {**settings, "max_iter": settings["max_iter"] // shorter, "random_state": seed}
+
+    metric, solver = synthetic_metric(), {"solver": "lbfgs", "max_iter": 2000}
+    yield (RANDOM, None), random_rankers(seed)
+    yield (BASELINE, None), PlackettLuceRanker(**steps(SYNTHETIC_TRAINING))
+    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**steps(SYNTHETIC_TRAINING)))
+    yield (DROP_Z2, None), drop([1], PlackettLuceRanker(**steps(SYNTHETIC_TRAINING)))
+    yield (FAIR_PG, 25.0), FairPGRanker(fairness_weight=25, **steps(SYNTHETIC_FAIR_PG))
+    for rho in rhos:
+        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **steps(SYNTHETIC_TRAINING), **SYNTHETIC_ATTACK)
+    if closed_form:
+        for rho in rhos:
+            yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **SYNTHETIC_BOX, **solver)
+
+
+# Running and reporting
+
+
+def run_split(make_task: Callable[[int], Task], make_systems, seed: int) -> dict:
+    """Every system on one split: its judgement; the mean of many draws where the system is a list of them."""
+    task = make_task(seed)
+    results = {}
+    for system, rankers in make_systems(seed):
+        runs = [task.run(ranker) for ranker in (rankers if isinstance(rankers, list) else [rankers])]
+        results[system] = np.mean(runs, axis=0)
+    return results
+
+
+def run_splits(make_task, make_systems, n_splits: int, *, n_jobs: int = 2) -> dict[tuple, np.ndarray]:
+    """(n_splits, 3) judgements of every system; the split's number is the random state of task and training."""
+    with parallel_config("loky", inner_max_num_threads=1):
+        splits = Parallel(n_jobs=n_jobs)(
+            delayed(run_split)(make_task, make_systems, seed) for seed in range(n_splits)
+        )
+    return {system: np.array([split[system] for split in splits]) for system in splits[0]}
+
+
+def name_of(system: tuple[str, float | None]) -> str:
+    family, strength = system
+    return family if strength is None else f"{family}, {STRENGTHS[family]} {strength:g}"
+
+
+def rows_of(results: dict[tuple, np.ndarray]) -> list[tuple[str, ...]]:
+    """Lines of a table: system, NDCG, tau and disparity, means with standard errors."""
+    return [
+        (
+            name_of(system),
+            *(plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), (3, 3, 4))),
+        )
+        for system, runs in results.items()
+    ]
