@@ -24,8 +24,8 @@ def adam_ascent(gradient, z, step_size, n_steps):
 def senstir_step(X, gain, w, V, rho, lambda_, n_samples, n_steps, rng):
     """Gradient of one SenSTIR step for a linear score, batched over queries, items and samples.
 
-    X (queries, items, features), gain (queries, items), V (directions, features) orthonormal. Every item is attacked on its own, as
-    printed in the paper; the transport plan is taken to be the identity.
+    X (queries, items, features), gain (queries, items), V (directions, features) orthonormal. Every item is attacked on its
+    own, as printed in the paper; the transport plan is taken to be the identity.
     """
     B, n, _ = X.shape
     along, h = V @ w, X @ w
@@ -81,7 +81,7 @@ def ndcg_by_loop(y, scores, qid):
 
 
 def nearest_by_double_loop(Z, which):
-    """Distance of the queries `which` to their nearest other query, by POT's solver for every pair; Z (queries, items, features)."""
+    """Distances of some queries to their nearest other one, by POT's solver for every pair; Z (queries, items, features)."""
     import ot
 
     mass, best = np.full(Z.shape[1], 1 / Z.shape[1]), []

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))  # the package of this clone, installed or not
 
 import numpy as np
 
-__all__ = ["ROOT", "arguments", "data_folder", "german", "header", "number", "side_by_side", "table", "time_text"]
+__all__ = ["ROOT", "arguments", "german", "header", "number", "ratio", "side_by_side", "table", "time_text"]
 
 
 def arguments(description: str, *, picture: str | None = None) -> argparse.Namespace:
@@ -92,7 +92,9 @@ def table(title: str, columns: list, rows: list) -> None:
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     print(f"\n### {title}\n")
     for i, row in enumerate(cells):
-        padded = [cell.ljust(width) if j == 0 else cell.rjust(width) for j, (cell, width) in enumerate(zip(row, widths))]
+        padded = [
+            cell.ljust(width) if j == 0 else cell.rjust(width) for j, (cell, width) in enumerate(zip(row, widths))
+        ]
         print("| " + " | ".join(padded) + " |")
         if i == 0:
             print("|" + "|".join("-" * (w + 2) if j == 0 else "-" * (w + 1) + ":" for j, w in enumerate(widths)) + "|")
@@ -111,11 +113,13 @@ def header() -> str:
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
         model = names[0] if names else model
+    versions = ", ".join(f"{module.__name__} {module.__version__}" for module in (np, numba, sklearn, skfairrank))
     return (
-        f"{time.strftime('%Y-%m-%d')}, {model}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"numba {numba.__version__}, scikit-learn {sklearn.__version__}, skfairrank {skfairrank.__version__}"
+        f"{time.strftime('%Y-%m-%d')}, {model}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}"
     )
 
 
@@ -126,8 +130,8 @@ def data_folder() -> Path:
 def german():
     """X, y, qid of German Credit as a ranking task (500 queries of 10, 29 features), and what it is.
 
-    From german_seed0.npz in the folder SKFAIRRANK_DATA, else ../shared/data; where there is none, a stand-in of the same shape: three
-    numbers and six groups of indicators, relevance by a noisy linear score.
+    From german_seed0.npz in the folder SKFAIRRANK_DATA, else ../shared/data; where there is none, a stand-in of the same shape:
+    three numbers and six groups of indicators, relevance by a noisy linear score.
     """
     path = data_folder() / "german_seed0.npz"
     if path.exists():

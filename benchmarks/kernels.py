@@ -1,15 +1,17 @@
 """What bounds each kernel, measured beside it: random numbers, sorting, square roots and divisions, memory, arithmetic.
 
-Each row sets a kernel against the least that its work must take: the same machine, arrays of the same size, and only the operations that
-cannot be left out.
+Each row sets a kernel against the least that its work must take: the same machine, arrays of the same size, and only the
+operations that cannot be left out.
 """
 
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 from _tools import arguments, header, number, side_by_side, table, time_text
 
+# isort: split
 import numba
 import numpy as np
 
@@ -77,20 +79,15 @@ def sampling(quick):
         B = max(2, 2000 // n)
         h, offsets, gain, discount = queries_of(B, n, rng)
         noise, gradient, utility = rng.standard_exponential(N * B * n), np.empty(B * n), np.empty(B)
-        ranks, rank = np.empty((N, B * n), np.int64), np.zeros(n, np.int64)
-        qid = np.repeat(np.arange(B), n)
+        ranks, qid = np.empty((N, B * n), np.int64), np.repeat(np.arange(B), n)
         s = side_by_side(
             {
-                "noise": lambda noise=noise, rng=rng: rng.standard_exponential(out=noise),
-                "count": lambda noise=noise, n=n, B=B, rank=rank: count_ranks(noise, n, B * N, rank),
-                "ranks": lambda h=h, o=offsets, noise=noise, B=B, ranks=ranks: policy.sample_ranks(0, B, h, o, noise, N, ranks),
-                "reinforce": lambda h=h, o=offsets, g=gain, t=discount, noise=noise, B=B, a=gradient, u=utility: policy.reinforce(
-                    0, B, h, o, g, t, noise, N, a, u
-                ),
-                "plrank": lambda h=h, o=offsets, g=gain, t=discount, noise=noise, B=B, a=gradient, u=utility: policy.plrank(
-                    0, B, h, o, g, t, noise, N, a, u
-                ),
-                "public": lambda h=h, qid=qid, rng=rng: sample_rankings(h, qid=qid, n_samples=N, random_state=rng),
+                "noise": partial(rng.standard_exponential, out=noise),
+                "count": partial(count_ranks, noise, n, B * N, np.zeros(n, np.int64)),
+                "ranks": partial(policy.sample_ranks, 0, B, h, offsets, noise, N, ranks),
+                "reinforce": partial(policy.reinforce, 0, B, h, offsets, gain, discount, noise, N, gradient, utility),
+                "plrank": partial(policy.plrank, 0, B, h, offsets, gain, discount, noise, N, gradient, utility),
+                "public": partial(sample_rankings, h, qid=qid, n_samples=N, random_state=rng),
             },
             rounds=3 if quick else 7,
         )
@@ -98,7 +95,15 @@ def sampling(quick):
         rows.append([str(n), *(each[k] for k in ("noise", "count", "ranks", "reinforce", "plrank", "public"))])
     table(
         "Sampling: nanoseconds for each item of each sampled ranking, by query size; CPU time",
-        ["items", "noise alone", "counting ranks alone", "kernel sample_ranks", "kernel reinforce", "kernel plrank", "sample_rankings"],
+        [
+            "items",
+            "noise alone",
+            "counting alone",
+            "sample_ranks",
+            "reinforce",
+            "plrank",
+            "noise and all: sample_rankings",
+        ],
         rows,
     )
 
@@ -112,10 +117,8 @@ def ascent(quick):
         a, b = rng.random(d), rng.random(d)
         s = side_by_side(
             {
-                "ascent": lambda w=w, basis=basis, n=n_steps, e=e, f=fair, m=m, v=v: attack._full_ascent(
-                    w, basis, 1.0, 0.1, 0.1, 1e-9, n, e, f, m, v
-                ),
-                "bound": lambda a=a, b=b, e=np.empty(d), n=n_steps: roots_and_divisions(a, b, e, n),
+                "ascent": partial(attack._full_ascent, w, basis, 1.0, 0.1, 0.1, 1e-9, n_steps, e, fair, m, v),
+                "bound": partial(roots_and_divisions, a, b, np.empty(d), n_steps),
             },
             rounds=3 if quick else 7,
         )
@@ -130,7 +133,12 @@ def ascent(quick):
 
 def memory_bound(quick):
     rows = []
-    for n_rows, d, dtype in ((2000, 29, np.float64), (100_000, 50, np.float64), (100_000, 50, np.float32), (20_000, 135, np.float64)):
+    for n_rows, d, dtype in (
+        (2000, 29, "float64"),
+        (100_000, 50, "float64"),
+        (100_000, 50, "float32"),
+        (20_000, 135, "float64"),
+    ):
         rng = np.random.default_rng(0)
         X, w = rng.random((n_rows, d)).astype(dtype), rng.random(d)
         X.flags.writeable = False
@@ -138,15 +146,15 @@ def memory_bound(quick):
         straight, mixed = np.arange(n_rows), rng.permutation(n_rows)
         s = side_by_side(
             {
-                "read": lambda X=X: read(X),
-                "all": lambda X=X, w=w, out=out: linear.all_scores(X, w, out),
-                "mixed": lambda X=X, w=w, out=out, rows=mixed: linear.linear_scores(X, rows, w, out),
-                "back": lambda X=X, out=out, g=gradient, rows=straight: linear.pull_back(X, rows, out, 1.0, g),
+                "read": partial(read, X),
+                "all": partial(linear.all_scores, X, w, out),
+                "mixed": partial(linear.linear_scores, X, mixed, w, out),
+                "back": partial(linear.pull_back, X, straight, out, 1.0, gradient),
             },
             rounds=3 if quick else 7,
         )
         rows.append(
-            [f"{n_rows:,} x {d} {np.dtype(dtype)}, {number(X.nbytes / 2**20)} MiB"]
+            [f"{n_rows:,} x {d} {dtype}, {number(X.nbytes / 2**20)} MiB"]
             + [X.nbytes / float(np.median(s[k])) / 1e9 for k in ("read", "all", "mixed", "back")]
         )
     table(
@@ -166,20 +174,19 @@ def subsets(quick):
         gradient, utility = np.empty(B * n), np.empty(B)
         s = side_by_side(
             {
-                "exact": lambda h=h, o=offsets, g=gain, t=discount, B=B, x=gradient, u=utility: exact.exact_gradient(
-                    0, B, h, o, g, t, x, u
-                ),
-                "values": lambda h=h, o=offsets, t=discount, B=B, x=gradient: exact.expected_discounts(0, B, h, o, t, x),
-                "bound": lambda: update(a, b, c, 10),
+                "exact": partial(exact.exact_gradient, 0, B, h, offsets, gain, discount, gradient, utility),
+                "values": partial(exact.expected_discounts, 0, B, h, offsets, discount, gradient),
+                "bound": partial(update, a, b, c, 10),
             },
             rounds=3 if quick else 7,
         )
         # For each set and each of its items, 2^n n / 2 in all: four operations forward (V), and seven backward (slope and P).
         operations = B * 2.0**n * n / 2 * 11
         rate, best = operations / np.median(s["exact"]) / 1e9, 2.0 * 10 * len(a) / np.median(s["bound"]) / 1e9
-        rows.append([str(n), time_text(np.median(s["values"]) / B), time_text(np.median(s["exact"]) / B), rate, best, best / rate])
+        times = [time_text(np.median(s[k]) / B) for k in ("values", "exact")]
+        rows.append([str(n), *times, rate, best, best / rate])
     table(
-        "Sums over subsets, a query; and billions of operations a second, against a[i] += b[i] * c[i] in the same cache; CPU time",
+        "Sums over subsets, a query; billions of operations a second, against a[i] += b[i] * c[i] in the same cache; CPU time",
         ["items", "expected_discounts", "exact_gradient", "its operations", "the cache's", "ratio"],
         rows,
     )
@@ -195,13 +202,14 @@ def transport(quick):
         cost, out = np.empty((n, n)), np.empty((1, n_queries))
         s = side_by_side(
             {
-                "costs": lambda Z=Z, b=blocks, n=n, c=cost: pairwise_costs(Z, b, n, n_queries, c),
-                "distances": lambda Z=Z, b=blocks, o=offsets, out=out: nearest.pairwise_distances(0, 1, Z, o, b, o, out),
+                "costs": partial(pairwise_costs, Z, blocks, n, n_queries, cost),
+                "distances": partial(nearest.pairwise_distances, 0, 1, Z, offsets, blocks, offsets, out),
             },
             rounds=3 if quick else 7,
         )
         flops = 3.0 * n * n * d * n_queries / np.median(s["costs"]) / 1e9
-        rows.append([f"{n} x {d}", time_text(np.median(s["costs"]) / n_queries), flops, time_text(np.median(s["distances"]) / n_queries)])
+        costs, distances = (time_text(np.median(s[k]) / n_queries) for k in ("costs", "distances"))
+        rows.append([f"{n} x {d}", costs, flops, distances])
     table(
         "Distances between two queries: costs of all pairs of items, and the transport on top; CPU time",
         ["items x features", "costs alone", "billions of operations a second", "pairwise_distances"],

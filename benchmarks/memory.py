@@ -49,7 +49,9 @@ print(added, X.nbytes, short, (fit(steps + 2) - short) / steps)
 
 def measure(rows, kind, steps):
     program = PROGRAM.format(root=str(ROOT))
-    out = subprocess.run([sys.executable, "-c", program, str(rows), kind, str(steps)], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", program, str(rows), kind, str(steps)], capture_output=True, text=True, check=True
+    )
     return [float(x) for x in out.stdout.split()]
 
 
@@ -58,7 +60,10 @@ def main():
     print(header())
     million = 200_000 if quick else 1_000_000
     rows = []
-    for n_rows, kind in ((10_000, "float64"), (million, "float64"), (10_000, "float32"), (million, "float32"), (million, "float32, memory-mapped")):
+    cases = [(n, kind) for kind in ("float64", "float32") for n in (10_000, million)] + [
+        (million, "float32, memory-mapped")
+    ]
+    for n_rows, kind in cases:
         added, size, short, step = measure(n_rows, kind, 2000)
         large = n_rows > 10_000
         rows.append(

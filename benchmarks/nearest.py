@@ -6,6 +6,7 @@ import time
 
 from _tools import arguments, header, side_by_side, table, time_text
 
+# isort: split
 import numpy as np
 from _references import nearest_by_double_loop
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from _tools import arguments, header, ratio, side_by_side, table, time_text
 
+# isort: split
 import numpy as np
 from _references import gumbel_ranks
 
@@ -26,13 +29,15 @@ def main():
         scores, qid = rng.normal(size=sizes.sum()), np.repeat(np.arange(len(sizes)), sizes)
         s = side_by_side(
             {
-                "NumPy": lambda a=scores, b=sizes, n=n_samples, g=rng: gumbel_ranks(a, b, n, g),
-                "ours": lambda a=scores, b=qid, n=n_samples, g=rng: sample_rankings(a, qid=b, n_samples=n, random_state=g),
+                "NumPy": partial(gumbel_ranks, scores, sizes, n_samples, rng),
+                "ours": partial(sample_rankings, scores, qid=qid, n_samples=n_samples, random_state=rng),
             },
             rounds=3 if quick else 7,
         )
-        each = np.median(s["ours"]) / (n_samples * len(scores))
-        rows.append([title, str(n_samples), time_text(s["NumPy"]), time_text(s["ours"]), ratio(s["NumPy"], s["ours"]), time_text(each)])
+        each = time_text(np.median(s["ours"]) / (n_samples * len(scores)))
+        rows.append(
+            [title, str(n_samples), time_text(s["NumPy"]), time_text(s["ours"]), ratio(s["NumPy"], s["ours"]), each]
+        )
     table(
         "Sampled rankings, CPU time",
         ["scores", "samples", "NumPy, Gumbel and argsort", "sample_rankings", "ratio", "an item"],

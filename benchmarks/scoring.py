@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 from _tools import arguments, header, ratio, side_by_side, table, time_text
 
+# isort: split
 import numpy as np
 from _references import ndcg_by_loop
 from sklearn.model_selection import GroupKFold
@@ -52,9 +54,9 @@ def main():
             raise AssertionError("The scorer and the loop over scikit-learn differ.")
         s = side_by_side(
             {
-                "loop": lambda y=y, a=scores, q=qid: ndcg_by_loop(y, a, q),
-                "scorer": lambda y=y, e=estimator, X=X, q=qid, f=scorer: f(e, X, y, qid=q),
-                "function": lambda y=y, a=scores, q=qid: ndcg_score(y, a, qid=q),
+                "loop": partial(ndcg_by_loop, y, scores, qid),
+                "scorer": partial(scorer, estimator, X, y, qid=qid),
+                "function": partial(ndcg_score, y, scores, qid=qid),
             },
             rounds=rounds,
         )
@@ -77,21 +79,20 @@ def main():
     small_y, small_scores, small_qid = relevant_queries(10_000, 10, rng)
     shuffled = rng.permutation(len(y))
     groups = rng.random(len(y)) < 0.5
+    sampled = {"qid": qid, "n_samples": 100, "random_state": 0}
     s = side_by_side(
         {
-            "ndcg_score": lambda: ndcg_score(y, scores, qid=qid),
-            "ndcg_score, shuffled rows": lambda: ndcg_score(y[shuffled], scores[shuffled], qid=qid[shuffled]),
-            "stochastic_ndcg_score, 100 samples": lambda: stochastic_ndcg_score(y, scores, qid=qid, n_samples=100, random_state=0),
-            "stochastic_ndcg_score, exact, 10,000 queries of 10": lambda: stochastic_ndcg_score(
-                small_y, small_scores, qid=small_qid, n_samples="exact"
+            "ndcg_score": partial(ndcg_score, y, scores, qid=qid),
+            "ndcg_score, shuffled rows": partial(ndcg_score, y[shuffled], scores[shuffled], qid=qid[shuffled]),
+            "kendall_tau_score": partial(kendall_tau_score, scores, scores[::-1], qid=qid),
+            "stochastic_ndcg_score, 100 samples": partial(stochastic_ndcg_score, y, scores, **sampled),
+            "stochastic_ndcg_score, exact, 10,000 queries of 10": partial(
+                stochastic_ndcg_score, small_y, small_scores, qid=small_qid, n_samples="exact"
             ),
-            "kendall_tau_score": lambda: kendall_tau_score(scores, scores[::-1], qid=qid),
-            "group_exposure_disparity, 100 samples": lambda: group_exposure_disparity(
-                y, scores, qid=qid, sensitive_features=groups, n_samples=100, random_state=0
+            "group_exposure_disparity, 100 samples": partial(
+                group_exposure_disparity, y, scores, sensitive_features=groups, **sampled
             ),
-            "individual_exposure_disparity, 100 samples": lambda: individual_exposure_disparity(
-                y, scores, qid=qid, n_samples=100, random_state=0
-            ),
+            "individual_exposure_disparity, 100 samples": partial(individual_exposure_disparity, y, scores, **sampled),
         },
         rounds=rounds,
     )
@@ -113,7 +114,11 @@ def main():
         },
         rounds=rounds,
     )
-    table("Splitting 90,000 queries of one row, CPU time", ["splitter", "time"], [[name, time_text(t)] for name, t in s.items()])
+    table(
+        "Splitting 90,000 queries of one row, CPU time",
+        ["splitter", "time"],
+        [[name, time_text(t)] for name, t in s.items()],
+    )
 
 
 if __name__ == "__main__":

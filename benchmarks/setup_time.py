@@ -12,6 +12,7 @@ import tempfile
 
 from _tools import ROOT, arguments, header, table, time_text
 
+# isort: split
 import numpy as np
 
 PROGRAM = """
@@ -51,7 +52,11 @@ def laps(cache):
     """Elapsed and CPU seconds of each stage of a fresh process."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
     out = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(root=str(ROOT))], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM.format(root=str(ROOT))],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = dict(line.rsplit(": ", 1) for line in out.stdout.splitlines())
     return {name: np.array(seconds.split(), dtype=float) for name, seconds in found.items()}

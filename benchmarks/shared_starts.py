@@ -1,13 +1,15 @@
 """Shared starts against one start for every item: the same weights, up to the noise of training.
 
-The paper's synthetic task (100 queries of 10 items, settings of its Table 2) is trained over many seeds both ways; the data stay the same.
-The last column is the difference of the means in its standard errors: a change of the method would show as a large number.
+The paper's synthetic task (100 queries of 10 items, settings of its Table 2) is trained over many seeds both ways; the data
+stay the same. The last column is the difference of the means in its standard errors: a change of the method would show as a
+large number.
 """
 
 from __future__ import annotations
 
-from _tools import arguments, header, number, table
+from _tools import arguments, header, table
 
+# isort: split
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
@@ -52,7 +54,7 @@ def main():
                 ]
             )
     table(
-        f"Weights of the synthetic task over {number(n_seeds)} seeds, mean and spread",
+        f"Weights of the synthetic task over {n_seeds} seeds, mean and spread",
         ["starts", "relevant feature", "biased feature", "apart, in standard errors"],
         rows,
     )

@@ -7,6 +7,7 @@ import warnings
 
 from _tools import arguments, german, header, number, table, time_text
 
+# isort: split
 import numpy as np
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, senstir_path

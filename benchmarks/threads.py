@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 
-os.environ["NUMBA_NUM_THREADS"] = str(max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()))
+os.environ["NUMBA_NUM_THREADS"] = str(max(2, os.cpu_count()))
 
 import time
 import warnings
 
 from _tools import arguments, header, ratio, side_by_side, table, time_text
 
+# isort: split
 import numba
 import numpy as np
 
-from skfairrank import SenSTIRRanker
+from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.inspection import nearest_queries
 from skfairrank.metrics import group_exposure_disparity, stochastic_ndcg_score
 from skfairrank.plackett_luce import sample_rankings
@@ -44,7 +45,10 @@ def main():
         if not np.array_equal(*results):
             raise AssertionError(f"{title}: the result depends on the number of threads.")
         s = side_by_side(
-            {k: with_threads(k, function) for k in (1, n)}, rounds=3 if quick else 7, at_least=0.2, clock=time.perf_counter
+            {k: with_threads(k, function) for k in (1, n)},
+            rounds=3 if quick else 7,
+            at_least=0.2,
+            clock=time.perf_counter,
         )
         rows.append([title, time_text(s[1]), time_text(s[n]), ratio(s[1], s[n])])
 
@@ -54,7 +58,13 @@ def main():
 
         def fit():
             ranker = SenSTIRRanker(
-                np.eye(d)[:1], rho=0.1, batch_size=batch_size, max_iter=n_steps, fair_start=0.0, random_state=0, **settings
+                np.eye(d)[:1],
+                rho=0.1,
+                batch_size=batch_size,
+                max_iter=n_steps,
+                fair_start=0.0,
+                random_state=0,
+                **settings,
             )
             return ranker.fit(X.reshape(-1, d), y.ravel(), qid=qid).coef_
 
@@ -72,7 +82,10 @@ def main():
 
     scores, y = rng.normal(size=100_000), rng.integers(0, 3, 100_000).astype(float)
     qid, groups = np.repeat(np.arange(5000), 20), rng.random(100_000) < 0.5
-    compare("sample_rankings, 100,000 rows, 25 samples", lambda: sample_rankings(scores, qid=qid, n_samples=25, random_state=0))
+    compare(
+        "sample_rankings, 100,000 rows, 25 samples",
+        lambda: sample_rankings(scores, qid=qid, n_samples=25, random_state=0),
+    )
     compare(
         "stochastic_ndcg_score, 100,000 rows, 100 samples",
         lambda: stochastic_ndcg_score(y, scores, qid=qid, n_samples=100, random_state=0),
@@ -90,8 +103,6 @@ def main():
         lambda: stochastic_ndcg_score(y[:100], scores[:100], qid=qid[:100], n_samples=100, random_state=0),
     )
     X = rng.normal(size=(10_000, 8))
-    from skfairrank import SensitiveSubspaceMetric
-
     metric = SensitiveSubspaceMetric(directions=np.eye(8)[:1]).fit(X)
     few = np.repeat(np.arange(500), 20)
     compare(

@@ -1,7 +1,8 @@
 """One training step: inFairness, batched NumPy, and skfairrank with every item attacked, with shared starts, and in closed form.
 
-A step's time is the difference between a long and a short fit, so that what `fit` does once does not count. inFairness (PyTorch) takes
-part where it is installed (`pip install .[benchmarks]`); its single attack gets as many steps as the two phases here.
+A step's time is the difference between a long and a short fit, so that what `fit` does once does not count. inFairness
+(PyTorch) takes part where it is installed (`pip install .[benchmarks]`); its single attack gets as many steps as the two
+phases here together.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import time
 import warnings
 
-from _tools import arguments, header, side_by_side, table, time_text
+from _tools import arguments, header, ratio, side_by_side, table, time_text
 
+# isort: split
 import numpy as np
 from _references import SHAPES, senstir_step
-from _tools import ratio
 
 from skfairrank import PlackettLuceRanker, SenSTIRRanker
 
@@ -107,7 +108,7 @@ def measure(shape, quick):
     rounds = 3 if quick else 7
     steps = {"plain": 800, "exact box": 800, "exact": 800, "shared starts": 800, "every item attacked": 200}
     scale = {"synthetic": 2.0, "german": 1.0, "mslr": 0.4}[shape] * (0.5 if quick else 1.0)
-    for name, settings in SYSTEMS.items():
+    for settings in SYSTEMS.values():
         step_seconds(shape, settings, 5)
     reference = numpy_step(shape)
     seconds = {name: np.empty(rounds) for name in SYSTEMS} | {"NumPy": np.empty(rounds)}
@@ -151,8 +152,15 @@ def main():
         times,
     )
     table(
-        "How many times faster or dearer is a step with shared starts",
-        ["shape", "than inFairness", "than NumPy", "than every item attacked", "costs of a plain step", "box step of a plain step"],
+        "A step with shared starts: times faster than others, and times the cost of a plain step (also of a box step)",
+        [
+            "shape",
+            "than inFairness",
+            "than NumPy",
+            "than every item attacked",
+            "of a plain step",
+            "box, of a plain step",
+        ],
         ratios,
     )
 

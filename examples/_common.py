@@ -82,13 +82,13 @@ def data_folder() -> Path:
     return Path(os.environ.get("SKFAIRRANK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 
-def first_file(names, what: str) -> Path | None:
-    """The first of these files that is at hand; None, after saying what is needed, where there is none."""
+def first_file(names, absent: str) -> Path | None:
+    """The first of these files that is at hand; None, after saying what is absent and needed, where there is none."""
     for name in names:
         if (data_folder() / name).is_file():
             return data_folder() / name
     print(
-        f"Nothing is drawn, since {what} is not at hand: put {' or '.join(names)} into {data_folder()}, or name another "
+        f"Nothing is drawn: {absent} is at hand. Put {' or '.join(names)} into {data_folder()}, or name another "
         "folder by the environment variable SKFAIRRANK_DATA."
     )
     return None

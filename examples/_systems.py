@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from _common import (
-    SYNTHETIC_ATTACK,
-    SYNTHETIC_FAIR_PG,
-    SYNTHETIC_TRAINING,
-    judge,
-    plus_minus,
-    standard_error,
-)
+from _common import SYNTHETIC_ATTACK, SYNTHETIC_FAIR_PG, SYNTHETIC_TRAINING, plus_minus, standard_error
 from joblib import Parallel, delayed, parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator
@@ -27,16 +20,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank.datasets import flip_sex, make_biased_ranking, make_credit_ranking
+from skfairrank.datasets import flip_sex, make_biased_ranking, make_credit_ranking, make_mslr_ranking
 from skfairrank.inspection import nearest_queries
+from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, stochastic_ndcg_score
 
 RANDOM, BASELINE, PROJECT, FAIR_PG = "Random", "Baseline", "Project", "Fair-PG-Rank"
 ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box", "SenSTIR, box relaxed"
-DROP_AGE, DROP_AGE_SEX, DROP_Z2 = "Drop age", "Drop age and sex", "Drop z2"
+DROP_AGE, DROP_AGE_SEX, DROP_Z2, DROP_QUALITY = "Drop age", "Drop age and sex", "Drop z2", "Drop QualityScore2"
+SOFTENED = "Drop age and sex, softened"
 
 # What a strength is called in tables; the relaxed box starts from this rho.
 RELAXED_RHO = 0.3
-STRENGTHS = {FAIR_PG: "weight", ASCENT: "rho", EXACT: "rho", BOX: "rho", RELAXED: f"rho {RELAXED_RHO:g}, relax"}
+STRENGTHS = {FAIR_PG: "weight", ASCENT: "rho", EXACT: "rho", BOX: "rho", RELAXED: f"rho {RELAXED_RHO:g}, relax", SOFTENED: "scores times"}
 
 # Age is column 0 of German Credit's features, sex columns 3 and 4.
 AGE, SEX = [0], [3, 4]
@@ -68,15 +63,35 @@ class Task:
     train: Bunch
     test: Bunch
     X_hypothetical: np.ndarray
+    n_samples: int | str = "exact"
 
     def run(self, ranker: BaseEstimator) -> np.ndarray:
         """Fit, and judge: expected NDCG, Kendall's tau, disparity of group exposure."""
         train, test = self.train, self.test
         with config_context(enable_metadata_routing=True):  # hands qid through pipelines
             ranker.fit(train.X, train.y, qid=train.qid, sensitive_features=train.groups)
-        return judge(
-            ranker.predict(test.X), ranker.predict(self.X_hypothetical), test.y, qid=test.qid, groups=test.groups
+        scores = ranker.predict(test.X)
+        settings = {"qid": test.qid, "n_samples": self.n_samples, "random_state": 0}
+        return np.array(
+            [
+                stochastic_ndcg_score(test.y, scores, **settings),
+                kendall_tau_score(scores, ranker.predict(self.X_hypothetical), qid=test.qid),
+                group_exposure_disparity(test.y, scores, sensitive_features=test.groups, **settings),
+            ]
         )
+
+
+class Softened(BaseEstimator):
+    """The scores of a fitted ranker times a factor below 1: the same order, drawn less decidedly. No training."""
+
+    def __init__(self, ranker, factor):
+        self.ranker, self.factor = ranker, factor
+
+    def fit(self, X, y, *, qid=None, sensitive_features=None):
+        return self
+
+    def predict(self, X):
+        return self.factor * self.ranker.predict(X)
 
 
 def drop(columns, ranker) -> BaseEstimator:
@@ -112,8 +127,9 @@ def german_systems(
     *,
     weights=(0.1, 1.0, 2.0, 4.0),
     rhos=(0.01, 0.1, 0.3, 1.0),
-    exact_rhos=(0.1, 1.0, 10.0),
+    exact_rhos=(0.01, 0.1, 1.0),
     relaxes=(0.5, 0.8, 1.0),
+    factors=(0.7, 0.5, 0.4, 0.3, 0.2, 0.1),
     shorter: int = 1,
 ) -> Iterator[tuple[tuple[str, float | None], BaseEstimator | list[BaseEstimator]]]:
     """Every system, not yet fitted. `shorter` divides the numbers of training steps."""
@@ -128,7 +144,10 @@ def german_systems(
     yield (BASELINE, None), PlackettLuceRanker(**steps(GERMAN_TRAINING))
     yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
     yield (DROP_AGE, None), drop(AGE, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
-    yield (DROP_AGE_SEX, None), drop(AGE + SEX, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
+    trivial = drop(AGE + SEX, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
+    yield (DROP_AGE_SEX, None), trivial
+    for factor in factors:
+        yield (SOFTENED, factor), Softened(trivial, factor)
     for weight in weights:
         yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, **steps(GERMAN_FAIR_PG))
     for rho in rhos:
@@ -180,6 +199,55 @@ def synthetic_systems(seed: int, *, rhos=(0.0003, 0.001), closed_form: bool = Tr
     if closed_form:
         for rho in rhos:
             yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **SYNTHETIC_BOX, **solver)
+
+
+# Microsoft Learning to Rank
+
+MSLR_TRAINING = {"learning_rate": 0.001, "max_iter": 1000, "batch_size": 10, "n_samples": 32, "alpha": 0.001}
+MSLR_ATTACK = {
+    "epsilon": 0.01,
+    "subspace_step_size": 0.01,
+    "subspace_n_steps": 40,
+    "subspace_init": 0.005,
+    "full_step_size": 0.001,
+    "full_n_steps": 40,
+    "fair_start": 0.1,
+}
+MSLR_BOX = {"subspace_radius": 0.01 * 40, "feature_radius": 0.001 * 40}
+QUALITY = [131]  # QualityScore2, after feature 132 of the data set is dropped
+
+
+def mslr_task(parts, seed: int) -> Task:
+    """20 documents drawn from each query that has one of relevance 3; hypothetical: the nearest other query.
+
+    The sample has 10 training queries with a document of relevance 4, as the paper asks for; so 3 has to do here. Nothing
+    is chosen on the validation part, so it joins the training part.
+    """
+    made = make_mslr_ranking(*parts, required_relevance=3, random_state=seed)
+    columns = {"X": "data", "y": "target", "qid": "qid", "groups": "sensitive_features"}
+    train = Bunch(
+        **{key: np.concatenate([made.train[name], made.validation[name]]) for key, name in columns.items()}
+    )
+    test = Bunch(**{key: made.test[name] for key, name in columns.items()})
+    metric = SensitiveSubspaceMetric(sensitive_columns=QUALITY).fit(train.X)
+    X, qid = np.vstack([train.X, test.X]), np.concatenate([train.qid, test.qid])
+    nearest = nearest_queries(test.X, X, qid=test.qid, qid_reference=qid, metric=metric)
+    return Task(train, test, nearest.hypothetical(X), n_samples=1000)
+
+
+def mslr_systems(seed: int, *, weights=(1.0, 100.0), rhos=(0.001, 0.01, 0.1, 1.0), shorter: int = 1):
+    training = {**MSLR_TRAINING, "max_iter": MSLR_TRAINING["max_iter"] // shorter, "random_state": seed}
+    metric = SensitiveSubspaceMetric(sensitive_columns=QUALITY)
+    yield (RANDOM, None), random_rankers(seed)
+    yield (BASELINE, None), PlackettLuceRanker(**training)
+    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**training))
+    yield (DROP_QUALITY, None), drop(QUALITY, PlackettLuceRanker(**training))
+    for weight in weights:
+        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, **training)
+    for rho in rhos:
+        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **MSLR_ATTACK)
+    for rho in rhos:
+        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **MSLR_BOX, **training)
 
 
 # Running and reporting

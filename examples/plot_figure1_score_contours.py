@@ -37,9 +37,9 @@ print("Sensitive direction:", np.round(task.metric.directions_[0], 2))
 RHOS = {"Baseline": 0.0, "SenSTIR, rho 0.0003": 0.0003, "SenSTIR, rho 0.001": 0.001}
 rankers = {
     name: [
-        SenSTIRRanker(
-            FrozenEstimator(task.metric), rho=rho, random_state=seed, **training, **SYNTHETIC_ATTACK
-        ).fit(train.X, train.y, qid=train.qid)
+        SenSTIRRanker(FrozenEstimator(task.metric), rho=rho, random_state=seed, **training, **SYNTHETIC_ATTACK).fit(
+            train.X, train.y, qid=train.qid
+        )
         for seed in range(n_runs)
     ]
     for name, rho in RHOS.items()

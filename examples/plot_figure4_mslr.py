@@ -16,7 +16,8 @@ The data are Fold 1 of MSLR-WEB10K (Qin and Liu, arXiv:1306.2597). Name the fold
 ``test.txt`` by the environment variable ``SKFAIRRANK_MSLR``, or the folder or the three files as arguments; reading them
 takes some minutes. Without them a sample of 107 queries is used. **The paper's filter leaves a few of these, too few for its
 claims**: among two dozen queries the nearest one is not near, so tau measures something else than stability under a
-small change, and standard errors are larger than most differences. The sample shows that everything runs.
+small change, and standard errors are larger than most differences. What the sample does show: the disparity falls with the
+strength of both, NDCG a little, and Fair-PG-Rank stays above a random ranking with a weight of 1,000.
 
 By default 1,000 training steps, which go over 10 queries more often than the paper's 68,000 go over 1,653; ``--full`` takes
 the paper's steps, all of its strengths and its whole grid of hyperparameters.
@@ -45,7 +46,9 @@ from skfairrank.model_selection import best_under
 
 given = options(
     __doc__,
-    lambda parser: parser.add_argument("files", nargs="*", help="the folder of Fold 1, or its train, vali and test file"),
+    lambda parser: parser.add_argument(
+        "files", nargs="*", help="the folder of Fold 1, or its train, vali and test file"
+    ),
 )
 max_iter = 20 if given.quick else 68_000 if given.full else 1000
 rhos, weights = [1e-5, 1e-4, 0.001, 0.01, 0.04, 0.07, 0.1, 0.33, 0.66, 1.0], [0.001, 0.1, 1.0, 10.0, 100.0, 1000.0]
@@ -65,8 +68,8 @@ def mslr_files():
         if len(named) != 3 or not all(Path(name).is_file() for name in named):
             raise SystemExit(f"Three files are needed, train, vali and test, or the folder with them; got {named}.")
         return named
-    sample = [first_file([f"mslr_sample_{part}.txt.gz"], "a sample of MSLR-WEB10K") for part in PARTS]
-    return None if None in sample else sample
+    sample = first_file(["mslr_sample_train.txt.gz"], "neither MSLR-WEB10K (SKFAIRRANK_MSLR) nor a sample of it")
+    return sample and [sample.with_name(f"mslr_sample_{part}.txt.gz") for part in PARTS]
 
 
 PARTS = ("train", "vali", "test")
@@ -74,8 +77,10 @@ files = mslr_files()
 if files is not None:
     parts = [load_letor(file, n_features=136, dtype=np.float32) for file in files]
     task = make_mslr_ranking(*parts, random_state=0)
-    for name, in_paper in (("train", 1653), ("validation", 580), ("test", 560)):
-        print(f"{name}: {task[name].n_queries} queries; in the paper {in_paper:,} are kept")
+    in_paper = {"train": 1653, "validation": 580, "test": 560}
+    header = list(task.train.n_queries)
+    rows = [(name, *map(str, task[name].n_queries.values()), f"{kept:,}") for name, kept in in_paper.items()]
+    print(table(("queries", *header, "kept in the paper"), rows))
 
 # %%
 # The fair metric of the paper: ridge regression of QualityScore2 on the other features, and QualityScore2 itself.
@@ -95,10 +100,11 @@ def hypothetical(part, train, metric):
 if files is not None:
     metric = fit_metric(task.train)
     X_hypothetical, distance = hypothetical(task.test, task.train, metric)
-    own = metric.query_distances(task.test.data, qid_X=task.test.qid, qid_Y=task.test.qid)
+    some = task.test.qid <= np.unique(task.test.qid)[:30].max()
+    pairs = metric.query_distances(task.test.data[some], qid_X=task.test.qid[some], qid_Y=task.test.qid[some])
     print(
-        f"Fair distance of a test query to the nearest other one: median {np.median(distance):.0f}; of two test queries: "
-        f"{np.median(own[np.triu_indices(len(own), 1)]):.0f}"
+        f"Fair distance of a test query to the nearest other one: median {np.median(distance):.0f}; of any two: "
+        f"{np.median(pairs[np.triu_indices(len(pairs), 1)]):.0f}"
     )
 
 # %%
@@ -113,7 +119,8 @@ def choose(ranker, grid, fairness, scorer):
     X_other, _ = hypothetical(validation, train, metric)
     rows = np.arange(len(train.qid)), len(train.qid) + np.arange(len(validation.qid))
     together = {
-        name: np.concatenate([train[name], validation[name]]) for name in ("data", "target", "qid", "sensitive_features")
+        name: np.concatenate([train[name], validation[name]])
+        for name in ("data", "target", "qid", "sensitive_features")
     }
     metadata = {"qid": together["qid"], "sensitive_features": together["sensitive_features"]}
     if fairness == "tau":
@@ -143,7 +150,9 @@ GRID = [
         "full_n_steps": [full_n_steps],
         "epsilon": [1.0, 0.1, 0.01] if not given.quick else [0.01],
     }
-    for subspace_n_steps, full_n_steps in ([(20, 20), (20, 40), (40, 20), (40, 40)] if given.full else [(20, 20), (40, 40)])
+    for subspace_n_steps, full_n_steps in (
+        [(20, 20), (20, 40), (40, 20), (40, 40)] if given.full else [(20, 20), (40, 40)]
+    )
 ]
 FAIR_PG_GRID = {"fairness_weight": [1.0, 100.0] if given.full else [1.0], "alpha": [0.01, 0.001, 0.0001, 0.0]}
 
@@ -192,11 +201,16 @@ def fit(ranker, part):
 
 if files is not None:
     plain = PlackettLuceRanker(alpha=chosen["alpha"], **TRAINING)
-    rankers = {"Baseline": plain, "Project": make_pipeline(FrozenEstimator(metric), PlackettLuceRanker(**plain.get_params()))}
+    rankers = {
+        "Baseline": plain,
+        "Project": make_pipeline(FrozenEstimator(metric), PlackettLuceRanker(**plain.get_params())),
+    }
     for weight in weights:
         rankers[f"Fair-PG-Rank, weight {weight:g}"] = FairPGRanker(fairness_weight=weight, **fair_pg_chosen, **TRAINING)
     for rho in rhos:
-        rankers[f"SenSTIR, rho {rho:g}"] = SenSTIRRanker(FrozenEstimator(metric), rho=rho, **chosen, **TRAINING, **ATTACK)
+        rankers[f"SenSTIR, rho {rho:g}"] = SenSTIRRanker(
+            FrozenEstimator(metric), rho=rho, **chosen, **TRAINING, **ATTACK
+        )
     for name, ranker in rankers.items():
         fit(ranker, task.train)
         say(f"{name} trained")
@@ -211,7 +225,7 @@ if files is not None:
 
 def draw(results):
     figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-    numbered = {"SenSTIR, rho ": ("0.1", "0.33", "1"), "Fair-PG-Rank, weight ": ("100", "1000")}
+    numbered = {"SenSTIR, rho ": ("1",), "Fair-PG-Rank, weight ": ("100", "1000")}
     names = dict(zip(numbered, (r"SenSTIR (numbers: $\rho$)", "Fair-PG-Rank (numbers: its weight)")))
     ordered = sorted(results.index, key=lambda name: [not name.startswith(system) for system in names])
     shown = results.loc[ordered]
@@ -256,6 +270,8 @@ if files is not None:
     for ranker in rankers.values():
         fit(ranker, task.train)
     seconds = time.perf_counter() - start
-    print(f"All documents: {len(sizes)} training queries of {sizes.min()} to {sizes.max()}; both fits in {seconds:.1f} s")
+    print(
+        f"All documents: {len(sizes)} training queries of {sizes.min()} to {sizes.max()}; both fits in {seconds:.1f} s"
+    )
     X_hypothetical, _ = hypothetical(task.test, task.train, metric)
     print_table(evaluate(rankers, task.test, X_hypothetical))
