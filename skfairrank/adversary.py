@@ -77,8 +77,8 @@ class Ascent:
             int(full_n_steps),
         )
         self.subspace_init, self.n_starts = float(subspace_init), int(subspace_n_starts or 0)
-        # Smallest distance within each query, found when the query first comes up.
-        self.gaps = np.full(data.queries.n_queries, -1.0)
+        # What is known of the smallest distance within each query (see the kernel); learned when the query comes up.
+        self.gaps = np.zeros(data.queries.n_queries)
         self._gradient = np.empty(data.X.shape[1])
         self._one_size = bool((data.queries.sizes == data.queries.sizes[0]).all())
         self._stock, self._used = np.empty(0), 0

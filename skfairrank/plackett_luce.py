@@ -24,7 +24,7 @@ __all__ = ["EXACT_LIMIT", "expected_exposure", "log_probability", "rank_probabil
 EXACT_LIMIT = 16
 
 # Random numbers drawn at once; bounds the memory, and leaves the stream as it is.
-_BLOCK = 1 << 20
+_BLOCK = 1 << 17
 
 
 def check_n_samples(n_samples, *, exact: bool = True) -> None:

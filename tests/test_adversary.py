@@ -264,7 +264,7 @@ def test_what_is_kept_between_steps_does_not_show():
     steps = {"full_step_size": 0.02, "full_n_steps": 5, "subspace_n_steps": 2, "subspace_n_starts": 4}
     busy, drawn = ascent(data, metric, **steps), 0
     for t in range(300):
-        batch = batch_of(data, [[0, 1], [2], [4, 3, 0], [1, 1]][t % 4])
+        batch = batch_of(data, [[0, 1], [2], [4, 3, 0], [1, 1, 2]][t % 4])  # 72 numbers in four steps
         rng = np.random.default_rng(0)
         rng.random(drawn)
         a, b = busy.attack(batch, w, 0.1), ascent(data, metric, rng=rng, **steps).attack(batch, w, 0.1)

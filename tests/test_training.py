@@ -491,15 +491,51 @@ def test_the_best_weights_on_held_out_queries_are_kept(monkeypatch):
     assert ranker.validation_scores_[-1] < score  # it went on, and came back
 
 
+@pytest.mark.parametrize("make", [
+    lambda **k: SenSTIRRanker(directions(1), rho=3.0, fair_start=0.3, **k),
+    lambda **k: FairPGRanker(fairness_weight=3.0, **k),
+])  # fmt: skip
+def test_held_out_scores_are_those_of_the_objective(make, monkeypatch):
+    """Utility of the held-out queries, less rho times the mean regularizer of the steps since the last look."""
+    from skfairrank.metrics import stochastic_ndcg_score
+    from skfairrank.rankers import _progress
+
+    seen, looks, original = hold_out(monkeypatch), [], _progress.EarlyStopping.__call__
+
+    def recording(self, state):
+        before = len(self.scores)
+        stop = original(self, state)
+        if len(self.scores) > before:
+            looks.append((state.n_iter, state.w.copy()))
+        return stop
+
+    monkeypatch.setattr(_progress.EarlyStopping, "__call__", recording)
+    X, y, qid = noisy_task()
+    y += 1  # merits are positive
+    ranker = make(**{**STOPPING, "max_iter": 100}, n_iter_no_change=1000)
+    ranker.fit(X, y, qid=qid, sensitive_features=(X[:, 1] > 0))
+    rows, strength = np.isin(qid, seen["held out"]), getattr(ranker, "fairness_weight", getattr(ranker, "rho", None))
+    last = 30 if isinstance(ranker, SenSTIRRanker) else 0
+    assert len(looks) == len(ranker.validation_scores_) == (100 - last) // 5
+    assert ranker.history_["regularizer"][last:].mean() > 1e-4
+    for (n_iter, w), score in zip(looks, ranker.validation_scores_):
+        ndcg = stochastic_ndcg_score(y[rows], X[rows] @ w, qid=qid[rows], n_samples="exact")
+        expected = ndcg - strength * ranker.history_["regularizer"][last:n_iter].mean()
+        assert score == pytest.approx(expected, rel=1e-10)
+        last = n_iter
+
+
 def test_training_stops_when_held_out_queries_no_longer_improve():
     X, y, qid = noisy_task()
-    ranker = PlackettLuceRanker(n_iter_no_change=3, **STOPPING).fit(X, y, qid=qid)
-    assert ranker.n_iter_ < 1000 and len(ranker.history_["utility"]) == ranker.n_iter_
-    scores, best, waited = ranker.validation_scores_, -np.inf, []
-    for score in scores:
-        waited = [] if score > best + 1e-5 else [*waited, score]
-        best = max(best, score)
-    assert len(waited) == 3  # the last three brought nothing, and no three before them
+    for tol in (0.0, 0.003, 0.03):
+        ranker = PlackettLuceRanker(n_iter_no_change=3, tol=tol, **STOPPING).fit(X, y, qid=qid)
+        assert ranker.n_iter_ < 1000 and len(ranker.history_["utility"]) == ranker.n_iter_
+        best, waited = -np.inf, []
+        for score in ranker.validation_scores_:
+            assert len(waited) < 3
+            waited = [] if score > best + tol else [*waited, score]
+            best = max(best, score)
+        assert len(waited) == 3  # the last three brought nothing, and no three before them
 
 
 def test_a_fit_that_keeps_improving_is_not_stopped():

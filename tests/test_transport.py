@@ -114,9 +114,10 @@ def test_the_compiled_assignment_reads_a_corner_of_a_larger_matrix():
 
 
 def gaps_of(X, offsets, basis):
-    gaps = np.full(len(offsets) - 1, -1.0)
-    kernels.smallest_gaps(X, np.arange(len(X)), np.array(offsets), np.arange(len(offsets) - 1), basis, gaps)
-    return gaps
+    """The gaps, whatever they are; infinity where no two items differ."""
+    gaps, most = np.zeros(len(offsets) - 1), np.full(len(offsets) - 1, np.inf)
+    kernels.smallest_gaps(X, np.arange(len(X)), np.array(offsets), np.arange(len(offsets) - 1), basis, most, gaps)
+    return np.abs(gaps)
 
 
 def test_the_smallest_gap_is_that_of_the_nearest_different_pair():
@@ -133,20 +134,38 @@ def test_the_smallest_gap_is_that_of_the_nearest_different_pair():
 
 def test_gaps_are_found_once():
     """A query's gap holds for all of training."""
-    gaps = np.array([-1.0, 5.0])
+    gaps, largest = np.array([0.0, 5.0]), np.array([1.0, 9.0])
     kernels.smallest_gaps(
-        np.arange(4.0)[:, None], np.arange(4), np.array([0, 2, 4]), np.arange(2), np.zeros((0, 1)), gaps
+        np.arange(4.0)[:, None], np.arange(4), np.array([0, 2, 4]), np.arange(2), np.zeros((0, 1)), largest, gaps
     )
     assert gaps.tolist() == [1.0, 5.0]
+
+
+@pytest.mark.parametrize("largest, known, then", [(0.1, 0, -0.4), (0.1, -0.3, -0.3), (0.2, -0.3, -0.8), (0.6, -0.8, 1)])
+def test_no_more_is_learned_of_a_gap_than_the_moves_ask_for(largest, known, then):
+    """The gap is 1. A bound of twice the largest move is enough; a larger move than that asks again."""
+    gaps = np.array([float(known)])
+    kernels.smallest_gaps(
+        np.array([[0.0], [1.0]]),
+        np.arange(2),
+        np.array([0, 2]),
+        np.arange(1),
+        np.zeros((0, 1)),
+        np.array([largest]),
+        gaps,
+    )
+    assert gaps[0] == pytest.approx(then)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gaps_of_rows_in_any_place(dtype):
     """Rows of a batch are picked from X, whose dtype stays."""
     X = np.array([[0.0, 1], [9, 9], [4, 0], [5, 0]], dtype)
-    gaps = np.full(3, -1.0)
-    kernels.smallest_gaps(X, np.array([3, 0, 2]), np.array([0, 3]), np.array([1]), np.zeros((0, 2)), gaps)
-    assert gaps.tolist() == [-1.0, 1.0, -1.0]
+    gaps = np.zeros(3)
+    kernels.smallest_gaps(
+        X, np.array([3, 0, 2]), np.array([0, 3]), np.array([1]), np.zeros((0, 2)), np.array([9.0]), gaps
+    )
+    assert gaps.tolist() == [0.0, 1.0, 0.0]
 
 
 # Distances between moved queries

@@ -250,7 +250,7 @@ def ascent_attack(
     )
     distance = 0.0
     if kept > 0:
-        smallest_gaps(X, rows, offsets, queries, basis, gaps)
+        smallest_gaps(X, rows, offsets, queries, basis, largest, gaps)
         distance = transport_distances(
             X, rows, offsets, queries, gaps, basis, inside, e, path_of_row, largest, identity_cost, np.empty(B)
         )

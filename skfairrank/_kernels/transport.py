@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels._jit import REASSOCIATE, njit
+from skfairrank._kernels._jit import njit
 from skfairrank._kernels.linear import dot, dot_with_row
 
 __all__ = ["assignment", "smallest_gaps", "transport_distances"]
@@ -76,45 +76,72 @@ def _fair_difference(x, y, basis, difference):
             difference[k] -= along * basis[r, k]
 
 
-@njit(fastmath=REASSOCIATE)
-def _squared_distance_up_to(x, y, most):
-    """||x - y||^2, or some part of it that exceeds `most`."""
-    total, k, d = 0.0, 0, len(x)
-    while k < d and total <= most:
-        stop = min(k + 16, d)
-        part = 0.0
-        for i in range(k, stop):
-            part += (x[i] - y[i]) * (x[i] - y[i])
-        total += part
-        k = stop
-    return total
+@njit
+def _fair_columns(X, rows, lo, n, basis, fair, along):
+    """Fill fair[k, i] with feature k of P x_i, item beside item."""
+    d = X.shape[1]
+    for i in range(n):
+        x = X[rows[lo + i]]
+        for k in range(d):
+            fair[k, i] = x[k]
+    for r in range(basis.shape[0]):
+        for i in range(n):
+            along[i] = 0.0
+        for k in range(d):
+            for i in range(n):
+                along[i] += basis[r, k] * fair[k, i]
+        for k in range(d):
+            for i in range(n):
+                fair[k, i] -= basis[r, k] * along[i]
 
 
 @njit
-def smallest_gaps(X, rows, offsets, queries, basis, gaps):
-    """For each query q of a batch whose gaps[q] < 0: fill in the smallest ||P(x_i - x_j)|| that is not zero up to rounding.
+def smallest_gaps(X, rows, offsets, queries, basis, largest, gaps):
+    """Learn, for each query q of a batch, as much of its smallest ||P(x_i - x_j)|| > 0 as `largest` asks for.
 
-    Infinity where all items of the query are equal up to sensitive directions.
+    Only whether that gap is at least twice the largest move counts. gaps[q] > 0 is the gap itself; gaps[q] < 0 says that it is at
+    least -gaps[q]; 0 that nothing is known. Distances that are zero up to rounding do not count. Pairs of items are given up as
+    soon as some of their features tell them far enough apart.
     """
-    d = X.shape[1]
-    origin = np.zeros(d)
+    d, widest = X.shape[1], 0
     for b in range(len(queries)):
-        if gaps[queries[b]] >= 0.0:
+        if gaps[queries[b]] <= 0.0 and -gaps[queries[b]] < 2.0 * largest[b]:
+            widest = max(widest, offsets[b + 1] - offsets[b])
+    if widest == 0:
+        return
+    fair, total, zero = np.empty((d, widest)), np.empty(widest), np.empty(widest)
+    for b in range(len(queries)):
+        known = gaps[queries[b]]
+        if known > 0.0 or -known >= 2.0 * largest[b]:
             continue
         lo, n = offsets[b], offsets[b + 1] - offsets[b]
-        fair, zero = np.empty((n, d)), np.empty(n)
-        least = np.inf
+        _fair_columns(X, rows, lo, n, basis, fair, total)
         for i in range(n):
             scale = 0.0
             for k in range(d):
                 scale = max(scale, abs(np.float64(X[rows[lo + i], k])))
             zero[i] = (1e-13 * scale) ** 2 * d
-            _fair_difference(X[rows[lo + i]], origin, basis, fair[i])
-            for j in range(i):
-                squared = _squared_distance_up_to(fair[i], fair[j], least)
-                if squared < least and squared > max(zero[i], zero[j]):
-                    least = squared
-        gaps[queries[b]] = np.sqrt(least)
+        reach = 4.0 * largest[b]  # with room, so that larger moves need not ask again
+        least, found = reach * reach, False
+        for i in range(1, n):
+            total[:i] = 0.0
+            k = 0
+            while k < d:
+                stop = min(k + 8, d)
+                for f in range(k, stop):
+                    for j in range(i):
+                        total[j] += (fair[f, i] - fair[f, j]) * (fair[f, i] - fair[f, j])
+                k = stop
+                nearest = np.inf
+                for j in range(i):
+                    nearest = min(nearest, total[j])
+                if nearest >= least:
+                    break
+            else:
+                for j in range(i):
+                    if total[j] < least and total[j] > max(zero[i], zero[j]):
+                        least, found = total[j], True
+        gaps[queries[b]] = np.sqrt(least) if found else -reach
 
 
 @njit
@@ -132,7 +159,7 @@ def transport_distances(
         distance[b] = identity_cost[b]
         lo, hi = offsets[b], offsets[b + 1]
         n = hi - lo
-        if identity_cost[b] == 0.0 or n == 1 or gaps[queries[b]] >= 2.0 * largest[b]:
+        if identity_cost[b] == 0.0 or n == 1 or abs(gaps[queries[b]]) >= 2.0 * largest[b]:
             continue
         cost, difference, target = np.empty((n, n)), np.empty(d), np.empty(d)
         for j in range(n):

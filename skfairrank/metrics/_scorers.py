@@ -6,6 +6,7 @@ import copy
 import inspect
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -98,12 +99,10 @@ class QueryScorer:
         **metadata
             `sensitive_features` or `X_hypothetical`, for the metrics that need them.
         """
+        given = {"y": y, **self._own(metadata)}
+        qid = given.pop("qid", qid)
         if qid is None:
             raise ValueError(f"{self!r} got no qid: {REMEDY}")
-        for name in metadata:
-            if name not in self._metadata:
-                raise TypeError(f"{self!r} takes {', '.join(self._metadata)}, not {name}.")
-        given = {"y": y, **metadata}
         if "s2" in self._inputs:
             hypothetical = self._hypothetical(X, given.pop("X_hypothetical", None))
             given["s1"], given["s2"] = ranking_scores(estimator, X), ranking_scores(estimator, hypothetical)
@@ -115,6 +114,24 @@ class QueryScorer:
             given.setdefault("sensitive_features", None)
         value = self.metric(*positional, qid=qid, **given, **self.settings)
         return value if self.greater_is_better else 0.0 - value
+
+    def _own(self, metadata):
+        """What is meant for this scorer.
+
+        A search with several scorers hands its `score` the metadata of all of them unsorted, under the names that the
+        caller used. With routing enabled scikit-learn has already refused names that nobody asked for; then aliases are read here, and what
+        others asked for is left aside.
+        """
+        own, routing = {}, get_config()["enable_metadata_routing"]
+        aliases = {alias: name for name, alias in self._requests.items() if isinstance(alias, str)}
+        for name, value in metadata.items():
+            if routing and name in aliases:
+                own[aliases[name]] = value
+            elif name in self._metadata:
+                own.setdefault(name, value)
+            elif not routing:
+                raise TypeError(f"{self!r} takes {', '.join(self._metadata)}, not {name}.")
+        return own
 
     def _hypothetical(self, X, X_hypothetical):
         if self.function is not None:

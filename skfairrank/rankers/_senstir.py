@@ -39,6 +39,12 @@ def fit_metric(metric, X, sensitive_features=None):
                 f"metric was fitted on {fitted.directions_.shape[1]} features, but X has {X.shape[1]}: freeze a metric that was "
                 "fitted on the same columns (after the same preprocessing)."
             )
+        known, given = getattr(fitted, "feature_names_in_", None), getattr(X, "columns", None)
+        if known is not None and given is not None and list(known) != list(given):
+            raise ValueError(
+                f"metric was fitted on the features {list(known)}, but X has {list(given)}: its directions would apply to other "
+                "columns. Give the same columns in the same order."
+            )
         return fitted
     if metric is None:
         metric = SensitiveSubspaceMetric()
