@@ -119,8 +119,8 @@ class QueryScorer:
         """What is meant for this scorer.
 
         A search with several scorers hands its `score` the metadata of all of them unsorted, under the names that the
-        caller used. With routing enabled scikit-learn has already refused names that nobody asked for; then aliases are read here, and what
-        others asked for is left aside.
+        caller used. With routing enabled scikit-learn has already refused names that nobody asked for; then aliases are
+        read here, and what others asked for is left aside.
         """
         own, routing = {}, get_config()["enable_metadata_routing"]
         aliases = {alias: name for name, alias in self._requests.items() if isinstance(alias, str)}
