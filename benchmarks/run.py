@@ -1,7 +1,8 @@
 """All benchmarks, one after the other, each in a process of its own: python benchmarks/run.py [--quick] [names ...]
 
 Every script prints tables in Markdown and can be run alone. inFairness takes part where it is installed:
-pip install .[benchmarks]. With --update FILE the tables of the same titles in that file are replaced, such as docs/performance.md.
+pip install .[benchmarks]. With --update FILE the tables of the same titles in that file, such as docs/performance.md, are
+replaced.
 """
 
 from __future__ import annotations

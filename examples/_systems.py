@@ -1,7 +1,7 @@
 """The systems that are compared, with their hyperparameters, and the tasks that they are compared on.
 
-A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. Hyperparameters are
-those of the paper's Tables 2 and 3 where it has the system.
+A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. Hyperparameters
+are those of the paper's Tables 2 and 3 where it has the system.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box
 DROP_AGE, DROP_AGE_SEX, DROP_Z2, DROP_QUALITY = "Drop age", "Drop age and sex", "Drop z2", "Drop QualityScore2"
 SOFTENED = "Drop age and sex, softened"
 
-# What a strength is called in tables; the relaxed box starts from this rho.
-RELAXED_RHO = 0.3
-STRENGTHS = {FAIR_PG: "weight", ASCENT: "rho", EXACT: "rho", BOX: "rho", RELAXED: f"rho {RELAXED_RHO:g}, relax", SOFTENED: "scores times"}
+# What a strength is called in tables. The relaxed box has two: rho, and how much of it is taken back.
+STRENGTHS = {FAIR_PG: "weight", ASCENT: "rho", EXACT: "rho", BOX: "rho", RELAXED: "rho", SOFTENED: "scores times"}
 
 # Age is column 0 of German Credit's features, sex columns 3 and 4.
 AGE, SEX = [0], [3, 4]
@@ -53,7 +52,10 @@ SYNTHETIC_BOX = {"subspace_radius": 0.001 * 20 + 0.05 / 2, "feature_radius": 0.0
 # The paper's epsilon never binds. As far as the box reaches: a displacement of delta in every one of d coordinates has the square
 # d delta^2.
 GERMAN_BUDGET = {"subspace_radius": 0.2, "epsilon": 29 * 0.02**2}
-SYNTHETIC_BUDGET = {"epsilon": 2 * 0.02**2}
+SYNTHETIC_BUDGET = {"subspace_radius": 2.3, "epsilon": 2 * 0.02**2}  # .045 times the length of the direction, about 52
+
+
+System = tuple[str, float | tuple[float, float] | None]
 
 
 @dataclass(frozen=True)
@@ -128,10 +130,10 @@ def german_systems(
     weights=(0.1, 1.0, 2.0, 4.0),
     rhos=(0.01, 0.1, 0.3, 1.0),
     exact_rhos=(0.01, 0.1, 1.0),
-    relaxes=(0.5, 0.8, 1.0),
+    relaxed=((0.3, 0.5), (0.3, 0.8), (0.3, 1.0), (0.5, 0.7), (0.5, 0.88)),
     factors=(0.7, 0.5, 0.4, 0.3, 0.2, 0.1),
     shorter: int = 1,
-) -> Iterator[tuple[tuple[str, float | None], BaseEstimator | list[BaseEstimator]]]:
+) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
     """Every system, not yet fitted. `shorter` divides the numbers of training steps."""
 
     def steps(settings):
@@ -156,10 +158,10 @@ def german_systems(
         yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **GERMAN_BUDGET, **solver)
     for rho in rhos:
         yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **GERMAN_BOX, **solver)
-    for relax in relaxes:
+    for rho, relax in relaxed:
         yield (
-            (RELAXED, relax),
-            SenSTIRRanker(metric, rho=RELAXED_RHO, relax=relax, adversary="exact_box", **GERMAN_BOX, **solver),
+            (RELAXED, (rho, relax)),
+            SenSTIRRanker(metric, rho=rho, relax=relax, adversary="exact_box", **GERMAN_BOX, **solver),
         )
 
 
@@ -182,13 +184,21 @@ def synthetic_task(seed: int) -> Task:
     return Task(train, test, nearest.hypothetical(task.data))
 
 
-def synthetic_systems(seed: int, *, rhos=(0.0003, 0.001), closed_form: bool = True, shorter: int = 1):
+def synthetic_systems(
+    seed: int,
+    *,
+    rhos=(0.0003, 0.001),
+    closed_form_rhos=(0.0003, 0.001, 0.003),
+    relaxed=((0.003, 0.5), (0.003, 0.8)),
+    shorter: int = 1,
+) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
     """As `german_systems`; the sensitive attribute, majority or minority, is not a column."""
 
     def steps(settings):
         return {**settings, "max_iter": settings["max_iter"] // shorter, "random_state": seed}
 
     metric, solver = synthetic_metric(), {"solver": "lbfgs", "max_iter": 2000}
+    box = {"adversary": "exact_box", **SYNTHETIC_BOX, **solver}
     yield (RANDOM, None), random_rankers(seed)
     yield (BASELINE, None), PlackettLuceRanker(**steps(SYNTHETIC_TRAINING))
     yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**steps(SYNTHETIC_TRAINING)))
@@ -196,9 +206,12 @@ def synthetic_systems(seed: int, *, rhos=(0.0003, 0.001), closed_form: bool = Tr
     yield (FAIR_PG, 25.0), FairPGRanker(fairness_weight=25, **steps(SYNTHETIC_FAIR_PG))
     for rho in rhos:
         yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **steps(SYNTHETIC_TRAINING), **SYNTHETIC_ATTACK)
-    if closed_form:
-        for rho in rhos:
-            yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **SYNTHETIC_BOX, **solver)
+    for rho in closed_form_rhos:
+        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **SYNTHETIC_BUDGET, **solver)
+    for rho in closed_form_rhos:
+        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, **box)
+    for rho, relax in relaxed:
+        yield (RELAXED, (rho, relax)), SenSTIRRanker(metric, rho=rho, relax=relax, **box)
 
 
 # Microsoft Learning to Rank
@@ -253,31 +266,31 @@ def mslr_systems(seed: int, *, weights=(1.0, 100.0), rhos=(0.001, 0.01, 0.1, 1.0
 # Running and reporting
 
 
-def run_split(make_task: Callable[[int], Task], make_systems, seed: int) -> dict:
+def run_split(make_task: Callable[[int], Task], make_systems, seed: int) -> dict[System, np.ndarray]:
     """Every system on one split: its judgement; the mean of many draws where the system is a list of them."""
-    task = make_task(seed)
-    results = {}
+    task, results = make_task(seed), {}
     for system, rankers in make_systems(seed):
         runs = [task.run(ranker) for ranker in (rankers if isinstance(rankers, list) else [rankers])]
         results[system] = np.mean(runs, axis=0)
     return results
 
 
-def run_splits(make_task, make_systems, n_splits: int, *, n_jobs: int = 2) -> dict[tuple, np.ndarray]:
-    """(n_splits, 3) judgements of every system; the split's number is the random state of task and training."""
+def run_splits(make_task, make_systems, n_splits: int, *, n_jobs: int = 2) -> dict[System, np.ndarray]:
+    """Judgements of every system, each (n_splits, 3); a split's number is the random state of its task and training."""
     with parallel_config("loky", inner_max_num_threads=1):
-        splits = Parallel(n_jobs=n_jobs)(
-            delayed(run_split)(make_task, make_systems, seed) for seed in range(n_splits)
-        )
+        splits = Parallel(n_jobs=n_jobs)(delayed(run_split)(make_task, make_systems, seed) for seed in range(n_splits))
     return {system: np.array([split[system] for split in splits]) for system in splits[0]}
 
 
-def name_of(system: tuple[str, float | None]) -> str:
+def name_of(system: System) -> str:
     family, strength = system
-    return family if strength is None else f"{family}, {STRENGTHS[family]} {strength:g}"
+    if strength is None:
+        return family
+    number, relax = strength if isinstance(strength, tuple) else (strength, None)
+    return f"{family}, {STRENGTHS[family]} {number:g}" + ("" if relax is None else f", relax {relax:g}")
 
 
-def rows_of(results: dict[tuple, np.ndarray]) -> list[tuple[str, ...]]:
+def rows_of(results: dict[System, np.ndarray]) -> list[tuple[str, ...]]:
     """Lines of a table: system, NDCG, tau and disparity, means with standard errors."""
     return [
         (
@@ -286,3 +299,17 @@ def rows_of(results: dict[tuple, np.ndarray]) -> list[tuple[str, ...]]:
         )
         for system, runs in results.items()
     ]
+
+
+def at_same_ndcg(results: dict[System, np.ndarray], families: tuple[str, ...], ndcg: float) -> np.ndarray | None:
+    """What the systems of these families reach at a mean NDCG, (n_splits, 3); None if that is out of their range.
+
+    Between the two systems whose mean NDCGs are next to it on both sides, on the straight line.
+    """
+    runs = sorted((runs for (family, _), runs in results.items() if family in families), key=lambda r: r[:, 0].mean())
+    means = np.array([r[:, 0].mean() for r in runs])
+    k = int(np.searchsorted(means, ndcg))
+    if k == 0 or k == len(means):
+        return None
+    share = (ndcg - means[k - 1]) / (means[k] - means[k - 1])
+    return (1 - share) * runs[k - 1] + share * runs[k]
