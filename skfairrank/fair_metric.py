@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairrank._validation import as_values
+from skfairrank._warnings import warn_caller
 from skfairrank.queries import Queries
 from skfairrank.transport import pairing_cost, transport_plan
 
@@ -126,19 +126,15 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         elif sensitive_features is not None:
             directions = self._directions_of_features(X, sensitive_features)
         else:
-            warnings.warn(
+            warn_caller(
                 "Nothing is treated as sensitive: the metric has no directions and no sensitive_columns, and fit got no "
                 "sensitive_features. Distances are Euclidean.",
-                UserWarning,
-                stacklevel=2,
             )
             directions = np.zeros((0, X.shape[1]))
         zero = ~directions.any(axis=1)
         if zero.any():
-            warnings.warn(
+            warn_caller(
                 f"{int(zero.sum())} of {len(zero)} sensitive directions are zero, and have no effect.",
-                UserWarning,
-                stacklevel=2,
             )
         self.directions_ = directions[~zero]
         self.sensitive_basis_ = _orthonormal_rows(self.directions_, self.rank_tolerance)
@@ -312,10 +308,8 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         """Coefficients of the linear model that predicts one attribute, shape (n_directions, n_features)."""
         X = np.asarray(X, dtype=np.float64)
         if not numeric and len(np.unique(target)) < 2:
-            warnings.warn(
+            warn_caller(
                 f"sensitive attribute ({name}) has one value only: no direction can be learned from it.",
-                UserWarning,
-                stacklevel=4,
             )
             return np.zeros((0, X.shape[1]))
         if numeric:

@@ -7,7 +7,6 @@ axis, V_k.w = y+ - y- with y >= 0, an equation that an augmented Lagrangian enfo
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ from skfairrank._kernels import attack as _attack
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import linear as _linear
 from skfairrank._kernels.threads import over_queries
+from skfairrank._warnings import warn_caller
 from skfairrank.adversary import ExactBox, ExactBudget
 from skfairrank.training import TrainingState
 
@@ -187,11 +187,10 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
     if not np.isfinite(state.w).all():
         raise ValueError("The solver diverged: weights are not finite. Scale the features (StandardScaler).")
     if not run.converged:
-        warnings.warn(
+        warn_caller(
             f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={max_iter}, tol={tol}). Increase "
             "max_iter or tol, or scale the features. Without a penalty scores may grow without bound: set alpha or rho above 0.",
             ConvergenceWarning,
-            stacklevel=5,
         )
     return multipliers
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
+
+from skfairrank._warnings import warn_caller
 
 __all__ = ["mean_where_defined", "mean_with_replacement"]
 
@@ -31,17 +32,19 @@ def mean_with_replacement(values: np.ndarray, defined: np.ndarray, replace_undef
     n_undefined = len(values) - int(np.count_nonzero(defined))
     if math.isnan(replacement):
         if n_undefined:
-            _warn(
+            warn_caller(
                 f"{metric} is undefined in {n_undefined} of {len(values)} queries ({reason}): they are left out of the "
-                "mean. Pass replace_undefined_by=, a number, to count them as that number."
+                "mean. Pass replace_undefined_by=, a number, to count them as that number.",
+                UndefinedMetricWarning,
             )
         return float(np.mean(values[defined])) if n_undefined < len(values) else float("nan")
     if n_undefined == len(values):
         # Without this a metric that could not be measured anywhere would look perfect.
-        _warn(
+        warn_caller(
             f"{metric} is undefined in all of {len(values)} queries ({reason}): the result is "
             f"replace_undefined_by={replacement:g} and measures nothing. Pass replace_undefined_by=nan to get "
-            "nan instead."
+            "nan instead.",
+            UndefinedMetricWarning,
         )
     return float(np.mean(np.where(defined, values, replacement)))
 
@@ -49,11 +52,9 @@ def mean_with_replacement(values: np.ndarray, defined: np.ndarray, replace_undef
 def mean_where_defined(values: np.ndarray, defined: np.ndarray, *, metric: str, reason: str):
     """Mean over the queries that the metric's definition covers; nan and a warning if there is none."""
     if not defined.any():
-        _warn(f"{metric} is undefined in all of {len(values)} queries ({reason}): the result is nan.")
+        warn_caller(
+            f"{metric} is undefined in all of {len(values)} queries ({reason}): the result is nan.",
+            UndefinedMetricWarning,
+        )
         return float("nan")
     return float(np.mean(values[defined]))
-
-
-def _warn(message: str) -> None:
-    # This function, the mean, the metric, its caller.
-    warnings.warn(message, UndefinedMetricWarning, stacklevel=4)

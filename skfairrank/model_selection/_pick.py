@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
+
+from skfairrank._warnings import warn_caller
 
 __all__ = ["best_under"]
 
@@ -95,11 +96,9 @@ class _BestUnder:
         admissible = self.admissible(cv_results)
         if not admissible.any():
             best = np.nanmax(np.where(np.isfinite(then), scores, np.nan))
-            warnings.warn(
+            warn_caller(
                 f"No candidate has a mean test {self.metric!r} of at least {self.minimum:g}: the best has {best:g} and "
                 "is taken. Search a wider grid, or lower the minimum.",
-                UserWarning,
-                stacklevel=2,
             )
             admissible = scores == best
         candidates = np.flatnonzero(admissible)

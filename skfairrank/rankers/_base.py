@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skfairrank._kernels.linear import all_scores
 from skfairrank._random import as_generator
 from skfairrank._validation import check_magnitude, check_relevance
+from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._progress import CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
@@ -216,10 +216,8 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         for name, value in self._fitted_attributes(state).items():
             setattr(self, name, value)
         if state.interrupted:
-            warnings.warn(
+            warn_caller(
                 f"fit was interrupted after {state.n_iter} of {self.max_iter} steps; the ranker is usable as it is.",
-                UserWarning,
-                stacklevel=2,
             )
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)

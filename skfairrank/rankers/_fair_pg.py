@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import policy as _policy
 from skfairrank._kernels.threads import over_queries
+from skfairrank._warnings import warn_caller
 from skfairrank.exposure import disparity_coefficients
 from skfairrank.metrics._groups import check_groups
 from skfairrank.rankers._base import PlackettLuceRanker
@@ -88,7 +88,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "utility", and "regularizer": the mean disparity of the step's sampled rankings, without its weight.
         "query_distance" is 0.
     groups_ : ndarray, shape (2,)
-        The two groups, sorted; absent where `fit` got no sensitive features.
+        The groups, sorted; absent where `fit` got no sensitive features.
 
     References
     ----------
@@ -147,15 +147,18 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             )
         if sensitive_features is None:
             if self.fairness_weight > 0:
-                warnings.warn(
+                warn_caller(
                     "FairPGRanker got no sensitive_features and trains without its fairness term: pass sensitive_features= with "
                     "two groups to fit.",
-                    UserWarning,
-                    stacklevel=4,
                 )
         elif self.fairness_weight > 0:
             queries = data.queries
             self.groups_, group = check_groups(sensitive_features, len(y), at_most=2)
+            if len(self.groups_) < 2:
+                warn_caller(
+                    f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: give the "
+                    "rows of both groups."
+                )
             coefficients, _ = disparity_coefficients(queries.group(y), queries.group(group), queries.offsets)
             self._coefficients = queries.ungroup(coefficients)
 

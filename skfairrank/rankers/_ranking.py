@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn import get_config
 
+from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
 from skfairrank.queries import REMEDY, Queries
 from skfairrank.utilities import descending_order
@@ -30,11 +30,9 @@ def queries_in_fit(qid, n_rows: int) -> Queries:
     if qid is not None:
         return Queries.from_qid(qid, n_rows)
     if n_rows > 1:
-        warnings.warn(
+        warn_caller(
             f"fit got no qid and takes all {n_rows} rows as one query. If that is meant, pass qid=np.zeros(len(X)); "
             f"otherwise {REMEDY}",
-            UserWarning,
-            stacklevel=3,
         )
     return Queries.single(n_rows)
 
