@@ -20,9 +20,9 @@ SCRIPTS = (
 )  # fmt: skip
 
 
-def run(name: str, quick: bool) -> list[str] | None:
+def run(name: str, options: list[str]) -> list[str] | None:
     """Run one script; its lines, which are shown as they come, or None if it failed."""
-    command, lines = [sys.executable, str(FOLDER / f"{name}.py")] + ["--quick"] * quick, []
+    command, lines = [sys.executable, str(FOLDER / f"{name}.py"), *options], []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
         for line in process.stdout:
             print(line, end="", flush=True)
@@ -74,7 +74,10 @@ def main() -> int:
     for name in options.names or SCRIPTS:
         start = time.perf_counter()
         print(f"\n## {name}\n", flush=True)
-        lines = run(name, options.quick)
+        passed_on = ["--quick"] * options.quick
+        if name == "scaling" and options.update is not None:  # the picture belongs to the page
+            passed_on += ["--picture", str(options.update.parent / "images" / "scaling.png")]
+        lines = run(name, passed_on)
         print(f"\n{name}.py: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
         if lines is None:
             failed.append(name)

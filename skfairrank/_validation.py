@@ -29,6 +29,8 @@ def as_values(values) -> np.ndarray:
         array = np.asarray(values)
         if array.dtype.kind in "US":
             array = np.array(values, dtype=object)
+    if array.dtype.kind == "T":  # NumPy's variable-width strings
+        return array.astype(object)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

@@ -276,7 +276,8 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                 found = np.flatnonzero(names == column)
                 if not len(found):
                     raise ValueError(
-                        f"sensitive_columns names {column!r}, which is not among the columns {list(names)}."
+                        f"sensitive_columns names {column!r}, which is not among the columns {list(names)}: name it as "
+                        "it arrives here (ColumnTransformer prefixes names unless verbose_feature_names_out=False)."
                     )
                 positions.append(int(found[0]))
             else:
@@ -309,7 +310,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         X = np.asarray(X, dtype=np.float64)
         if not numeric and len(np.unique(target)) < 2:
             warn_caller(
-                f"sensitive attribute ({name}) has one value only: no direction can be learned from it.",
+                f"sensitive attribute ({name}) has one value only: no direction can be learned from it. Leave it out, or give directions.",
             )
             return np.zeros((0, X.shape[1]))
         if numeric:

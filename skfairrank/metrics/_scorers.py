@@ -9,6 +9,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.validation import _num_samples
 
 from skfairrank.metrics._exposure import (
     group_exposure_difference,
@@ -75,6 +76,11 @@ class QueryScorer:
         self._metadata = [name for name in ("qid", "sensitive_features") if name in parameters and name not in settings]
         if "s2" in parameters and function is None:
             self._metadata.append("X_hypothetical")
+        if function is not None and not callable(function):
+            raise TypeError(
+                f"function={function!r} is not callable: give a function that turns X into hypothetical rows."
+            )
+        self._parameters = set(parameters)
         unknown = sorted(set(settings) - set(parameters))
         if unknown:
             raise TypeError(f"{metric.__name__} has no parameter {unknown[0]!r}; it has {sorted(parameters)}.")
@@ -105,6 +111,11 @@ class QueryScorer:
             raise ValueError(f"{self!r} got no qid: {REMEDY}")
         if "s2" in self._inputs:
             hypothetical = self._hypothetical(X, given.pop("X_hypothetical", None))
+            if _num_samples(hypothetical) != _num_samples(X):
+                raise ValueError(
+                    f"The hypothetical rows are {_num_samples(hypothetical)}, X has {_num_samples(X)}: each row of X needs its "
+                    "counterpart, in the same place."
+                )
             given["s1"], given["s2"] = ranking_scores(estimator, X), ranking_scores(estimator, hypothetical)
         else:
             given["s"] = ranking_scores(estimator, X)
@@ -129,6 +140,10 @@ class QueryScorer:
                 own[aliases[name]] = value
             elif name in self._metadata:
                 own.setdefault(name, value)
+            elif name in self._parameters:
+                raise TypeError(
+                    f"{name} is a setting of {self!r}, not an argument: make a scorer with it, by make_..._scorer."
+                )
             elif not routing:
                 raise TypeError(f"{self!r} takes {', '.join(self._metadata)}, not {name}.")
         return own

@@ -145,8 +145,7 @@ def _folds_of_queries(cv, X, y, qid, queries):
     if cv is None or isinstance(cv, numbers.Integral):
         cv = QueryKFold(5 if cv is None else int(cv))
     if hasattr(cv, "split"):
-        name = "qid" if "qid" in inspect.signature(cv.split).parameters else "groups"
-        cv = cv.split(X, y, **{name: qid})
+        cv = cv.split(X, y, **_name_of_queries(cv, qid))
     folds = []
     for train, test in cv:
         train, test = (np.arange(queries.n_rows)[rows] for rows in (train, test))  # masks become row numbers
@@ -155,6 +154,14 @@ def _folds_of_queries(cv, X, y, qid, queries):
             raise ValueError("cv cuts queries into training and test rows: use QueryKFold or QueryShuffleSplit.")
         folds.append((train_queries, test))
     return folds
+
+
+def _name_of_queries(cv, qid) -> dict:
+    """qid under the name by which a splitter takes it; nothing where it takes none (its folds are checked all the same)."""
+    if "qid" in inspect.signature(cv.split).parameters:
+        return {"qid": qid}
+    requests = cv.get_metadata_routing().split.requests if hasattr(cv, "get_metadata_routing") else {}
+    return {"groups": qid} if requests.get("groups") else {}
 
 
 def _train_sizes(train_sizes, n_queries):

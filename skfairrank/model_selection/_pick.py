@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +58,8 @@ def best_under(metric, *, then, max_loss=None, minimum=None, relative=False):
     score is not the best.
 
     With a callable `refit` scikit-learn sets `best_index_`, `best_params_` and `best_estimator_`, but no `best_score_`,
-    and ``search.score`` does not know which scorer to use: give `scoring` to an outer `cross_validate`.
+    and ``search.score`` does not know which scorer to use: give `scoring` to an outer `cross_validate`. scikit-learn's
+    halving searches take one scorer only and ignore a callable `refit`.
 
     Examples
     --------
@@ -73,6 +75,9 @@ def best_under(metric, *, then, max_loss=None, minimum=None, relative=False):
     """
     if max_loss is None and minimum is None:
         raise ValueError(f"best_under({metric!r}, ...) got neither max_loss nor minimum: give at least one of them.")
+    for name, value in (("max_loss", max_loss), ("minimum", minimum)):
+        if value is not None and not isinstance(value, numbers.Real):
+            raise TypeError(f"{name}={value!r}: give a number.")
     if max_loss is not None and not max_loss >= 0:
         raise ValueError(f"max_loss={max_loss!r}: give a number >= 0, how far below the best {metric!r} may be.")
     if minimum is not None and np.isnan(minimum):

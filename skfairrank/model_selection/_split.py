@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import sys
-import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -20,6 +19,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._random import as_generator
+from skfairrank._warnings import warn_caller
 from skfairrank.queries import REMEDY, Queries
 
 __all__ = ["LeaveOneQueryOut", "QueryKFold", "QueryShuffleSplit", "RepeatedQueryKFold", "train_test_query_split"]
@@ -55,7 +55,7 @@ class _QuerySplitter(BaseCrossValidator):
         ValueError
             If neither `qid` nor `groups` is given, or if there are too few queries.
         """
-        _warn_if_halving_cuts_queries(sys._getframe(1))
+        _warn_if_queries_get_cut(sys._getframe(1))
         queries = _queries(X, qid, groups)
         for train, test in self._query_folds(queries.n_queries):
             yield _rows_of(train, queries), _rows_of(test, queries)
@@ -319,17 +319,21 @@ def _for_sklearn(random_state):
     return int(as_generator(random_state).integers(2**32 - 1))
 
 
-def _warn_if_halving_cuts_queries(caller) -> None:
-    """Warn where scikit-learn's successive halving is about to drop rows at random from the folds.
+def _warn_if_queries_get_cut(caller) -> None:
+    """Warn where scikit-learn's successive halving or learning curve is about to drop rows from the folds.
 
     Nothing is passed that would tell, so the calling frame is asked: scikit-learn subsamples in
-    `_SubsampleMetaSplitter.split` alone, with the splitter as its only witness. Estimator and scorers see fewer rows.
+    `_SubsampleMetaSplitter.split` and in `learning_curve` alone, with the splitter as the only witness. Estimator and
+    scorers see fewer rows.
     """
+    if caller.f_code.co_name == "learning_curve" and caller.f_globals.get("__name__", "").startswith("sklearn."):
+        warn_caller(
+            "scikit-learn's learning_curve takes rows from the training folds and so cuts queries. Use "
+            "skfairrank.model_selection.query_learning_curve, which takes whole queries."
+        )
     subsampler = caller.f_locals.get("self")
     if type(subsampler).__name__ == "_SubsampleMetaSplitter" and subsampler.fraction < 1:
-        warnings.warn(
+        warn_caller(
             'Successive halving with resource="n_samples" draws single rows from the folds and so cuts queries. '
-            'Halve on the number of steps instead, e.g. resource="max_iter" and max_resources=1000.',
-            UserWarning,
-            stacklevel=3,
+            'Halve on the number of steps instead, e.g. resource="max_iter" and max_resources=1000.'
         )

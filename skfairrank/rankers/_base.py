@@ -14,7 +14,7 @@ from skfairrank._random import as_generator
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
-from skfairrank.rankers._progress import CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
+from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank.solvers import solve
 from skfairrank.training import Data, PolicyGradient, TrainingState, train
@@ -201,26 +201,22 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         """
         for name in ("validation_scores_", "groups_"):  # of an earlier fit with other settings
             self.__dict__.pop(name, None)
-        data, y = self._training_data(X, y, qid)
-        X, queries = data.X, data.queries
-        context = None
-        if hasattr(self, "_init_callback_context"):
-            interval = Progress.interval(self.max_iter)
-            context = self._init_callback_context(max_subtasks=-(-self.max_iter // interval))
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        metadata = {"qid": qid, "sensitive_features": sensitive_features}
+        callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
+        data, relevance = self._training_data(X, y, qid)
+        callbacks.begin(Progress.n_reports(self.max_iter))
         streams = as_generator(self.random_state).spawn(5)
-        state = self._initial_state(X.shape[1], streams[0])
-        self.n_queries_ = queries.n_queries
-        self._prepare(data, y, sensitive_features)
-        self._optimise(data, state, streams[1:], context)
+        state = self._initial_state(data.X.shape[1], streams[0])
+        self.n_queries_ = data.queries.n_queries
+        self._prepare(data, relevance, sensitive_features)
+        self._optimise(data, state, streams[1:], callbacks)
         for name, value in self._fitted_attributes(state).items():
             setattr(self, name, value)
         if state.interrupted:
             warn_caller(
                 f"fit was interrupted after {state.n_iter} of {self.max_iter} steps; the ranker is usable as it is.",
             )
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        callbacks.end()
         return self
 
     def _training_data(self, X, y, qid):
@@ -267,17 +263,17 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             w = np.zeros(n_features)
         return TrainingState(w, float(lambda_))
 
-    def _optimise(self, data, state, streams, context):
+    def _optimise(self, data, state, streams, callbacks):
         if self.solver == "lbfgs":
             if self.early_stopping:
                 raise ValueError(
                     'early_stopping=True needs solver="adam": "lbfgs" stops when it has converged (tol, max_iter).'
                 )
-            self._solve(data, state, streams[2], context, self._strength())
+            self._solve(data, state, streams[2], callbacks, self._strength())
         else:
-            self._train(data, state, streams, context, self._strength())
+            self._train(data, state, streams, callbacks, self._strength())
 
-    def _train(self, data, state, streams, context, rho, projector=None):
+    def _train(self, data, state, streams, callbacks, rho, projector=None):
         order_rng, noise_rng, start_rng, split_rng = streams
         if self.gradient == "exact":
             check_exact_limit(data.queries)
@@ -294,7 +290,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
                 steps_per_pass=-(-data.queries.n_queries // batch_size),
                 n_plain=self._n_plain(),
             )
-        progress = Progress(self, int(self.max_iter), context, self._fitted_attributes, stopping)
+        progress = Progress(self, int(self.max_iter), callbacks, self._fitted_attributes, stopping)
         train(
             data,
             state,
@@ -329,7 +325,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
         return Data(data.X, data.queries.subset(kept), data.gain, data.discount), data.queries.subset(held_out)
 
-    def _solve(self, data, state, start_rng, context, rho, zeros=None):
+    def _solve(self, data, state, start_rng, callbacks, rho, zeros=None):
         check_exact_limit(data.queries)
         self._multipliers = solve(
             data,
@@ -339,7 +335,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             alpha=float(self.alpha),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
-            after_iteration=Progress(self, int(self.max_iter), context, self._fitted_attributes, None),
+            after_iteration=Progress(self, int(self.max_iter), callbacks, self._fitted_attributes, None),
             zeros=zeros,
             multipliers=getattr(self, "_multipliers", None) if self.warm_start else None,
         )

@@ -156,8 +156,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             self.groups_, group = check_groups(sensitive_features, len(y), at_most=2)
             if len(self.groups_) < 2:
                 warn_caller(
-                    f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: give the "
-                    "rows of both groups."
+                    f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: "
+                    "give the rows of both groups."
                 )
             coefficients, _ = disparity_coefficients(queries.group(y), queries.group(group), queries.offsets)
             self._coefficients = queries.ungroup(coefficients)

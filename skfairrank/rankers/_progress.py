@@ -19,7 +19,7 @@ except ImportError:  # pragma: no cover - older scikit-learn: no callbacks, `ver
         return method
 
 
-__all__ = ["CallbackSupportMixin", "EarlyStopping", "Progress", "mean_utility", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Callbacks", "EarlyStopping", "Progress", "mean_utility", "with_callbacks"]
 
 # Exact expectations of held-out queries where they cost less than sampling.
 _EXACT_SIZE = min(10, EXACT_LIMIT)
@@ -67,37 +67,67 @@ class EarlyStopping:
         return self.waited >= self.patience
 
 
+class Callbacks:
+    """scikit-learn's callbacks of one fit; without them, nothing."""
+
+    def __init__(self, estimator, X, y, metadata):
+        self.estimator, self.context = estimator, None
+        self.given = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+
+    def begin(self, n_reports: int) -> None:
+        if hasattr(self.estimator, "_init_callback_context"):
+            self.context = self.estimator._init_callback_context(max_subtasks=n_reports)
+            self.context.call_on_fit_task_begin(**self.given)
+
+    def report(self, fitted_attributes) -> bool:
+        """Tell of some steps; true if a callback asks to stop. `fitted_attributes` is called if a callback wants to predict."""
+        if self.context is None:
+            return False
+        task = self.context.subcontext(task_name="steps")
+        task.call_on_fit_task_begin(**self.given)
+        return task.call_on_fit_task_end(**self.given, reconstruction_attributes=fitted_attributes)
+
+    def end(self) -> None:
+        if self.context is not None:
+            self.context.call_on_fit_task_end(**self.given, reconstruction_attributes={})
+
+
 class Progress:
     """Called with the training state now and then; true ends training.
 
     Parameters
     ----------
     estimator : ranker being fitted
-    context : scikit-learn callback context, or None
-    reconstruction : callable(state) -> dict of the fitted attributes
+    callbacks : Callbacks or None
+    fitted_attributes : callable(state) -> dict
+    early_stopping : EarlyStopping or None
     """
 
     REPORTS = 50
 
-    def __init__(self, estimator, max_iter: int, context, reconstruction, early_stopping: EarlyStopping | None):
-        self.estimator, self.max_iter, self.context = estimator, max_iter, context
-        self.reconstruction, self.early_stopping = reconstruction, early_stopping
+    def __init__(self, estimator, max_iter: int, callbacks, fitted_attributes, early_stopping: EarlyStopping | None):
+        self.estimator, self.max_iter, self.callbacks = estimator, max_iter, callbacks
+        self.fitted_attributes, self.early_stopping = fitted_attributes, early_stopping
+        self.interval = self.interval_of(max_iter)
         self.printed = self.reported = 0
 
     @classmethod
-    def interval(cls, max_iter: int) -> int:
+    def interval_of(cls, max_iter: int) -> int:
         return max(1, -(-max_iter // cls.REPORTS))
+
+    @classmethod
+    def n_reports(cls, max_iter: int) -> int:
+        return -(-max_iter // cls.interval_of(max_iter))
 
     def next_look(self, n_iter: int) -> int:
         """The step after which to be called next."""
-        interval = self.interval(self.max_iter)
-        look = (n_iter // interval + 1) * interval
+        look = (n_iter // self.interval + 1) * self.interval
         return look if self.early_stopping is None else min(look, self.early_stopping.next_look(n_iter))
 
     def __call__(self, state) -> bool:
         stop = self.early_stopping is not None and self.early_stopping(state)
         finished = state.n_iter >= self.max_iter or stop
-        if self.estimator.verbose and (finished or state.n_iter >= self.printed + self.interval(self.max_iter)):
+        if self.estimator.verbose and (finished or state.n_iter >= self.printed + self.interval):
             recent = {name: float(values[self.printed : state.n_iter].mean()) for name, values in state.history.items()}
             print(
                 f"[{type(self.estimator).__name__}] step {state.n_iter}/{self.max_iter}  utility {recent['utility']:.4f}  "
@@ -105,15 +135,10 @@ class Progress:
                 flush=True,
             )
             self.printed = state.n_iter
-        while self.context is not None and state.n_iter >= min(
-            self.reported + self.interval(self.max_iter), self.max_iter
-        ):
-            self.reported += self.interval(self.max_iter)
-            task = self.context.subcontext(task_name="steps")
-            task.call_on_fit_task_begin(estimator=self.estimator)
-            stop |= task.call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes=lambda: self.reconstruction(state)
-            )
-            if self.reported >= self.max_iter:
-                break
+        while self.callbacks is not None and self.reported < self.max_iter and self._is_due(state.n_iter):
+            self.reported += self.interval
+            stop |= self.callbacks.report(lambda: self.fitted_attributes(state))
         return stop
+
+    def _is_due(self, n_iter: int) -> bool:
+        return n_iter >= min(self.reported + self.interval, self.max_iter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -227,7 +228,10 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
-        return fit_metric(self.metric, X, sensitive_features)
+        with warnings.catch_warnings():
+            if self.rho == 0:  # then nothing needs to be sensitive
+                warnings.filterwarnings("ignore", message="Nothing is treated as sensitive")
+            return fit_metric(self.metric, X, sensitive_features)
 
     def _strength(self):
         return float(self.rho)
@@ -247,7 +251,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
-    def _optimise(self, data, state, streams, context):
+    def _optimise(self, data, state, streams, callbacks):
         if self.relax > 0 and self.adversary != "exact_box":
             raise ValueError(
                 f'relax={self.relax} needs adversary="exact_box": other adversaries set no weights to zero.'
@@ -256,7 +260,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             raise ValueError(
                 'solver="lbfgs" needs a regulariser in closed form: set adversary="exact" or "exact_box", or use solver="adam".'
             )
-        super()._optimise(data, state, streams, context)
+        super()._optimise(data, state, streams, callbacks)
         if self.relax == 0 or self.rho == 0 or state.interrupted:
             return
         raw, rho, first = self.metric_.directions_, self.rho * (1.0 - self.relax), state.history

@@ -1,0 +1,390 @@
+"""Writes the page of results, docs/results.md: every system on every data set that is at hand, and what that shows.
+
+``python examples/results.py`` takes a few minutes; ``--quick`` only tests that all runs and prints the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from _common import RECORDED, data_folder, plus_minus, say, standard_error
+from _common import synthetic_task as paper_task
+from _systems import (
+    ASCENT,
+    BASELINE,
+    BOX,
+    DROP_AGE,
+    DROP_AGE_SEX,
+    DROP_QUALITY,
+    DROP_Z2,
+    EXACT,
+    FAIR_PG,
+    PROJECT,
+    RANDOM,
+    RELAXED,
+    SOFTENED,
+    Task,
+    at_same_ndcg,
+    german_systems,
+    german_task,
+    mslr_systems,
+    mslr_task,
+    name_of,
+    rows_of,
+    run_splits,
+    synthetic_systems,
+    synthetic_task,
+)
+
+from skfairrank.datasets import load_german_credit, load_letor
+from skfairrank.demo import GERMAN_FILES
+
+NDCG, TAU, DISPARITY = 0, 1, 2
+DIGITS = (3, 3, 4)
+
+INTRODUCTION = """\
+# Results
+
+<!-- Made by examples/results.py: do not edit by hand. -->
+
+Every system that the paper compares, the variants that this package adds, and the trivial rules, on the paper's data sets.
+`python examples/results.py` makes this page. The systems and their hyperparameters (the paper's Tables 2 and 3) stand in
+`examples/_systems.py`.
+
+- **NDCG** is the expected NDCG of the ranking policy on test queries, **tau** Kendall's tau between the ranking and that of a
+  hypothetical query, **disparity** that of group exposure ([Metrics](metrics.md)). Higher, higher and lower is better.
+- Random is the mean of 20 draws of weights from a standard normal; it is not 0, and tells what a loss of NDCG means.
+- ± is the standard error over splits of a data set, or draws of a task. The tables of claims compare two systems split by
+  split: a claim *shows* where the difference is more than two standard errors, is *not seen* where it is less, and is
+  *reversed* where it is more than two in the other direction. Splits of one data set share rows, so the true errors are
+  somewhat larger.
+
+In short:
+
+- The paper's main claim shows: SenSTIR's rankings become stable under the hypothetical query, on the synthetic task and, told of
+  age alone, under a flipped sex on German Credit. Project is less stable than the baseline there, as in the paper.
+- Trivial rules are as stable where one knows what to leave out: dropping z2, or projecting it away, on the synthetic task,
+  dropping the columns of age and sex on German Credit. They cost less NDCG there, and they leave the disparity as it is.
+- SenSTIR lowers the disparity. On German Credit most of that is matched by softening the trivial rule's scores, no learning at
+  all, at the same NDCG; what is left is small, though it can be seen.
+- Not seen, or reversed: that Fair-PG-Rank is less stable than the baseline, and that SenSTIR's disparity is lower than
+  Fair-PG-Rank's at the same NDCG.
+"""
+
+SYNTHETIC = """\
+## Synthetic task
+
+Relevance is the sum of two features; of a minority, a fifth of the items, the second one, z2, is lost and reads 0. The
+hypothetical of a test query is its nearest other query in the fair metric. The sensitive attribute, majority or minority, is no
+column of X. {n} new draws of the task, 100 training and 100 test queries each; expectations are exact.
+"""
+
+SYNTHETIC_VERDICT = """\
+SenSTIR does what the paper says: it stops using the feature that is lost, and rankings of nearly equal queries become equal. It
+is not all there is to say:
+
+- **Trivial rules are as good where z2 should not count at all.** Dropping z2 needs to know which feature is lost; Project does
+  not, it uses the same learned direction as SenSTIR, and has tau 1. What SenSTIR has beyond them is the way between: at rho
+  .0003 it is better in NDCG and in disparity than both.
+- **Perfect stability is not equal exposure.** The disparity is lowest half way and rises again as z2 loses all weight; at tau 1
+  it is not far below the baseline's. The authors' recorded numbers say the same.
+- The box and the exact budget agree here: both are led by the sensitive direction. Relaxing keeps z2 out (through V.w = 0) and
+  so ends where Project stands, since there is nothing else to win back.
+- The paper's Fair-PG-Rank is less stable than the baseline. On the paper's queries that is so for the authors' weights; over
+  several trainings and several draws of the task it is not.
+"""
+
+PAPERS_QUERIES = """\
+### The paper's own queries
+
+The 100 + 100 queries of the paper's figures; ours are means over {n} trainings ± standard errors. *Recorded* is what the
+authors' program noted, NDCG and disparity from 10 sampled rankings of a query; *weights* are its recorded weights, judged
+without sampling.
+"""
+
+GERMAN = """\
+## German Credit
+
+Queries of 10 people, a good credit risk is relevant, the sensitive attribute is age; {n} random splits of the people, 500
+training and 100 test queries each. The hypothetical flips everyone's *sex*, which no system was told about. Disparity is
+between people of 25 and older and younger ones. Expectations are exact.
+
+*Ascent* is the paper's SenSTIR; *exact* and *box* have the adversary in closed form ([Exact adversaries](exact.md)), trained by
+the deterministic solver; *relaxed* keeps the zeros of the box at rho and refits the rest with the penalty times 1 - relax.
+*Softened* is no learning at all: the scores of "{drop}" times a number, the same order drawn less decidedly.
+"""
+
+GERMAN_VERDICT = """\
+What to make of it:
+
+- **The paper's main claim shows**: SenSTIR, told of age alone, makes rankings stable when sex is flipped, where Project and
+  dropping age make them less stable than the baseline.
+- **The trivial rule is as good for that.** Dropping the columns of age and sex has tau 1 by construction, at the baseline's
+  NDCG: who knows that sex must not count should leave it out. The rule says nothing about an attribute that nobody thought of,
+  which is what SenSTIR covers, and it leaves the disparity by age nearly where it was.
+- **Most of the lower disparity is a softer policy.** SenSTIR's weights are smaller, so its rankings are drawn less decidedly,
+  and a policy closer to chance is lower in NDCG and in disparity. Softened to the same NDCG, the trivial rule comes close:
+  {softened}. The table below has all differences.
+- **Fair-PG-Rank hardly moves on unseen people**, neither in disparity nor in tau. On its training queries the disparity falls
+  as it should (`examples/plot_figure3_german.py`); 800 people with few young ones among them are not enough to learn it from.
+  So SenSTIR reaches disparities that Fair-PG-Rank does not, but where their NDCGs meet, theirs do not differ by more than chance.
+- The box does what the ascent does, without an inner loop. The exact transport budget is an L2 norm: it brings the disparity
+  down as well, but sets no weight to zero, and tau is still below .9 where most of what NDCG has over random weights is lost.
+- Relaxing wins back most of the NDCG of the box. Only weights that are exactly zero stay so: from rho .3 there is a split where
+  sex has a small weight, which then grows; from rho .5 there is none.
+"""
+
+SOFTENED_TABLE = """\
+At equal mean NDCG: the disparity of a system beside that of the trivial rule softened to the same NDCG, and beside that of
+SenSTIR by ascent, between whose values of rho the straight line is taken. Empty where these do not reach that NDCG.
+"""
+
+MSLR = """\
+## Microsoft Learning to Rank, a sample
+
+A sample of 107 queries of WEB10K, 20 documents each of those with a document of relevance 3 (of relevance 4, as in the paper,
+there are 10 training queries); 40 training and 29 test queries, documents drawn {n} times from the same queries. The sensitive
+attribute is QualityScore2; the hypothetical of a test query is its nearest other query. NDCG and disparity are estimated from
+1,000 rankings of each query. Errors are those over the draws of documents; over queries they would be larger.
+`examples/plot_figure4_mslr.py` runs the full data set, with hyperparameters chosen as in the paper.
+"""
+
+MSLR_VERDICT = """\
+**The sample is too small for the paper's claims.** The nearest of a few dozen queries is not near, so tau is low for all
+systems, a random one included, and hardly moves. What can be seen: the disparity falls with NDCG, for SenSTIR and for
+Fair-PG-Rank alike, and Fair-PG-Rank is not unstable (in the paper it is, through a slip in the authors' program: see
+[Mathematics](mathematics.md)). Dropping QualityScore2 changes nothing, and neither does Project.
+"""
+
+
+def markdown(header, rows) -> str:
+    """A table."""
+    lines = ["| " + " | ".join(row) + " |" for row in [tuple(header), *rows]]
+    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]]) + "\n"
+
+
+def results_table(results) -> str:
+    return markdown(("system", "NDCG", "tau", "disparity"), rows_of(results))
+
+
+def claims_table(claims) -> str:
+    """Claims, each (text, paired differences of the splits, digits), true where the difference is positive."""
+    rows = []
+    for text, differences, digits in claims:
+        mean, error = float(np.mean(differences)), float(standard_error(differences))
+        verdict = "not seen" if abs(mean) <= 2 * error or np.isnan(error) else "shows" if mean > 0 else "**reversed**"
+        rows.append((text, plus_minus(mean, error, digits), verdict))
+    return markdown(("claim", "difference", "verdict"), rows)
+
+
+def claim(text, results, better, worse, column):
+    """`better` is above `worse` in NDCG or tau, or below it in disparity."""
+    sign = -1 if column == DISPARITY else 1
+    return text, sign * (results[better] - results[worse])[:, column], DIGITS[column]
+
+
+def synthetic_page(n_splits: int, shorter: int) -> str:
+    results = run_splits(synthetic_task, partial(synthetic_systems, shorter=shorter), n_splits)
+    baseline, strong, weak = (BASELINE, None), (ASCENT, 0.001), (ASCENT, 0.0003)
+    claims = [
+        ("SenSTIR (ascent, rho .001) is more stable than the baseline: tau", strong, baseline, TAU),
+        ("SenSTIR (ascent, rho .0003) lowers the disparity", weak, baseline, DISPARITY),
+        ("SenSTIR (ascent, rho .001) lowers the disparity", strong, baseline, DISPARITY),
+        ("Fair-PG-Rank lowers the disparity", (FAIR_PG, 25.0), baseline, DISPARITY),
+        ("Fair-PG-Rank is less stable than the baseline: tau", baseline, (FAIR_PG, 25.0), TAU),
+        ("SenSTIR (ascent, rho .001) beats dropping z2 in NDCG", strong, (DROP_Z2, None), NDCG),
+        ("SenSTIR (ascent, rho .001) beats dropping z2 in tau", strong, (DROP_Z2, None), TAU),
+        ("SenSTIR (ascent, rho .0003) beats dropping z2 in NDCG", weak, (DROP_Z2, None), NDCG),
+        ("SenSTIR (ascent, rho .0003) beats dropping z2 in disparity", weak, (DROP_Z2, None), DISPARITY),
+    ]
+    return "\n".join(
+        [
+            SYNTHETIC.format(n=n_splits),
+            results_table(results),
+            claims_table([claim(text, results, *rest) for text, *rest in claims]),
+            SYNTHETIC_VERDICT,
+        ]
+    )
+
+
+def papers_queries_page(n_runs: int, shorter: int) -> str:
+    with redirect_stdout(sys.stderr):
+        made = paper_task()
+    task = Task(made.train, made.test, made.X_hypothetical)
+    systems = partial(synthetic_systems, closed_form_rhos=(), relaxed=(), shorter=shorter)
+    rows = []
+    for system, runs in run_splits(lambda seed: task, systems, n_runs).items():
+        name = name_of(system).replace(", ascent", "")
+        (ndcg, tau, disparity), recorded = ours(runs), RECORDED.get(name)
+        if recorded is None:
+            rows.append((name, ndcg, "", "", tau, "", disparity, "", ""))
+            continue
+        of_weights = task.judge(made.test.X @ recorded.coef, made.X_hypothetical @ recorded.coef)
+        rows.append(
+            (
+                name,
+                *(ndcg, f"{recorded.ndcg:.4f}", f"{of_weights[NDCG]:.4f}"),
+                *(tau, f"{recorded.tau:.4f}"),
+                *(disparity, f"{recorded.disparity:.4f}", f"{of_weights[DISPARITY]:.4f}"),
+            )
+        )
+    header = ("system", "NDCG", "recorded", "weights", "tau", "recorded", "disparity", "recorded", "weights")
+    return "\n".join([PAPERS_QUERIES.format(n=n_runs), markdown(header, rows)])
+
+
+def ours(runs):
+    """Means with standard errors, as text."""
+    return [plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), DIGITS)]
+
+
+def german_page(people, n_splits: int, shorter: int) -> str:
+    results = run_splits(partial(german_task, people), partial(german_systems, shorter=shorter), n_splits)
+    baseline, dropped, fair_pg = (BASELINE, None), (DROP_AGE_SEX, None), (FAIR_PG, 4.0)
+    strong, relaxed = (ASCENT, 1.0), (RELAXED, (0.5, 0.88))
+    claims = [
+        ("SenSTIR (ascent, rho 1) is more stable under a flipped sex than the baseline: tau", strong, baseline, TAU),
+        ("Project is less stable than the baseline: tau", baseline, (PROJECT, None), TAU),
+        ("Dropping age alone is less stable than the baseline: tau", baseline, (DROP_AGE, None), TAU),
+        ("SenSTIR (ascent, rho 1) lowers the disparity by age", strong, baseline, DISPARITY),
+        ("Project lowers the disparity by age", (PROJECT, None), baseline, DISPARITY),
+        ("Fair-PG-Rank (weight 4) lowers the disparity by age", fair_pg, baseline, DISPARITY),
+        ("Fair-PG-Rank (weight 4) is not more stable than the baseline: tau", baseline, fair_pg, TAU),
+        ("SenSTIR (ascent, rho 1) costs NDCG", baseline, strong, NDCG),
+        ("Dropping age and sex costs NDCG", baseline, dropped, NDCG),
+        ("Dropping age and sex lowers the disparity by age", dropped, baseline, DISPARITY),
+        ("SenSTIR (ascent, rho 1) is below dropping age and sex in disparity", strong, dropped, DISPARITY),
+        ("The box (rho .3) is more stable than the exact budget (rho .1): tau", (BOX, 0.3), (EXACT, 0.1), TAU),
+        ("The box (rho .3) is better in NDCG than the exact budget (rho .1)", (BOX, 0.3), (EXACT, 0.1), NDCG),
+        ("Relaxing (rho .5, relax .88) wins back NDCG of the box", relaxed, (BOX, 0.5), NDCG),
+        ("Relaxed (rho .5, relax .88) costs NDCG", baseline, relaxed, NDCG),
+        ("Relaxed (rho .5, relax .88) lowers the disparity by age", relaxed, baseline, DISPARITY),
+    ]
+    table = [claim(text, results, *rest) for text, *rest in claims]
+    senstir = at_same_ndcg(results, (ASCENT,), results[fair_pg][:, NDCG].mean())
+    if senstir is not None:
+        text = "SenSTIR (ascent) is below Fair-PG-Rank (weight 4) in disparity at the same NDCG"
+        table.append((text, (results[fair_pg] - senstir)[:, DISPARITY], DIGITS[DISPARITY]))
+    loss = [(results[baseline] - results[s])[:, NDCG].mean() for s in (strong, (RANDOM, None))]
+    return "\n".join(
+        [
+            GERMAN.format(n=n_splits, drop=DROP_AGE_SEX),
+            results_table(results),
+            claims_table(table),
+            f"SenSTIR's loss of NDCG at rho 1 is {loss[0] / loss[1]:.0%} of the way from the baseline to random weights.\n",
+            GERMAN_VERDICT.format(softened=softened_sentence(results)),
+            SOFTENED_TABLE,
+            equal_ndcg_table(results),
+        ]
+    )
+
+
+def softened_sentence(results) -> str:
+    """How much of SenSTIR's lower disparity the trivial rule reaches when softened to the same NDCG."""
+    baseline = results[BASELINE, None][:, DISPARITY].mean()
+    parts = []
+    for rho in (0.3, 1.0):
+        runs = results[ASCENT, rho]
+        softened = at_same_ndcg(results, (DROP_AGE_SEX, SOFTENED), runs[:, NDCG].mean())
+        if softened is not None:
+            fall, reached = (baseline - x[:, DISPARITY].mean() for x in (runs, softened))
+            parts.append(
+                f"at rho {rho:g} SenSTIR lowers the disparity by {fall:.4f}, the softened rule by {reached:.4f}"
+            )
+    return "; ".join(parts)
+
+
+def equal_ndcg_table(results) -> str:
+    rows = []
+    for system, runs in results.items():
+        if system[0] not in (PROJECT, FAIR_PG, ASCENT, EXACT, BOX, RELAXED):
+            continue
+        row = [name_of(system), f"{runs[:, NDCG].mean():.3f}", f"{runs[:, DISPARITY].mean():.4f}"]
+        for families in ((DROP_AGE_SEX, SOFTENED), (ASCENT,)):
+            other = at_same_ndcg(results, families, runs[:, NDCG].mean())
+            if other is None or system[0] in families:
+                row += ["", ""]
+            else:
+                gap = (runs - other)[:, DISPARITY]
+                row += [f"{other[:, DISPARITY].mean():.4f}", plus_minus(gap.mean(), float(standard_error(gap)), 4)]
+        rows.append(tuple(row))
+    return markdown(
+        ("system", "NDCG", "disparity", "softened", "difference", "SenSTIR, ascent", "difference"),
+        rows,
+    )
+
+
+def mslr_page(parts, n_splits: int, shorter: int) -> str:
+    results = run_splits(partial(mslr_task, parts), partial(mslr_systems, shorter=shorter), n_splits)
+    baseline, strong = (BASELINE, None), (ASCENT, 1.0)
+    claims = [
+        ("SenSTIR (ascent, rho 1) is more stable than the baseline: tau", strong, baseline, TAU),
+        ("SenSTIR (ascent, rho 1) lowers the disparity", strong, baseline, DISPARITY),
+        ("Fair-PG-Rank (weight 100) lowers the disparity", (FAIR_PG, 100.0), baseline, DISPARITY),
+        ("SenSTIR (ascent, rho 1) costs NDCG", baseline, strong, NDCG),
+        ("Fair-PG-Rank (weight 100) costs NDCG", baseline, (FAIR_PG, 100.0), NDCG),
+        ("Dropping QualityScore2 costs NDCG", baseline, (DROP_QUALITY, None), NDCG),
+    ]
+    return "\n".join(
+        [
+            MSLR.format(n=n_splits),
+            results_table(results),
+            claims_table([claim(text, results, *rest) for text, *rest in claims]),
+            MSLR_VERDICT,
+        ]
+    )
+
+
+def absent(title: str, what: str) -> str:
+    say(f"{title} is left out, since there is no {what} in {data_folder()} (SKFAIRRANK_DATA names another folder).")
+    return f"## {title}\n\nLeft out: the data were not at hand when this page was made.\n"
+
+
+def page(n_splits: int, shorter: int) -> str:
+    """The whole page, as Markdown."""
+    start = time.perf_counter()
+    parts = [INTRODUCTION]
+    parts.append(synthetic_page(n_splits, shorter))
+    say(f"synthetic task done after {time.perf_counter() - start:.0f} s")
+    folder = data_folder()
+    if (folder / "senstir_synthetic.npz").is_file():
+        parts.append(papers_queries_page(max(2, n_splits // 2), shorter))
+    else:
+        parts.append(absent("The paper's own queries", "senstir_synthetic.npz"))
+    file = next((folder / name for name in GERMAN_FILES if (folder / name).is_file()), None)
+    if file is None:
+        parts.append(absent("German Credit", " or ".join(GERMAN_FILES)))
+    else:
+        parts.append(german_page(load_german_credit(file), n_splits, shorter))
+    say(f"German Credit done after {time.perf_counter() - start:.0f} s")
+    sample = [folder / f"mslr_sample_{name}.txt.gz" for name in ("train", "vali", "test")]
+    if all(path.is_file() for path in sample):
+        parts.append(mslr_page([load_letor(path, n_features=136) for path in sample], max(2, n_splits // 2), shorter))
+    else:
+        parts.append(absent("Microsoft Learning to Rank, a sample", sample[0].name))
+    say(f"done after {time.perf_counter() - start:.0f} s")
+    return "\n".join(parts)
+
+
+def main(argv=None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--output", type=Path, metavar="FILE", help="the page (docs/results.md; with --quick: printed)")
+    parser.add_argument("--splits", type=int, metavar="N", help="random splits (10; with --quick 2)")
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the training steps: numbers mean nothing")
+    given = parser.parse_args(argv)
+    text = page(given.splits or (2 if given.quick else 10), 100 if given.quick else 1)
+    if given.output is None and given.quick:
+        print(text)
+        return
+    output = given.output or Path(__file__).resolve().parents[1] / "docs" / "results.md"
+    output.write_text(text, encoding="utf-8")
+    print(f"Page: {output}")
+
+
+if __name__ == "__main__":
+    main()
