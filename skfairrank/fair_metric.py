@@ -281,6 +281,10 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                     )
                 positions.append(int(found[0]))
             else:
+                if not isinstance(column, numbers.Integral):
+                    raise TypeError(
+                        f"sensitive_columns has {column!r}: give positions (ints) or names (strings) of columns."
+                    )
                 position = int(column)
                 if not -self.n_features_in_ <= position < self.n_features_in_:
                     raise ValueError(f"sensitive_columns has {position}, but X has {self.n_features_in_} columns.")
@@ -310,7 +314,8 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         X = np.asarray(X, dtype=np.float64)
         if not numeric and len(np.unique(target)) < 2:
             warn_caller(
-                f"sensitive attribute ({name}) has one value only: no direction can be learned from it. Leave it out, or give directions.",
+                f"sensitive attribute ({name}) has one value only: no direction can be learned from it. Leave it out, or "
+                "give directions.",
             )
             return np.zeros((0, X.shape[1]))
         if numeric:

@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+import sklearn
+from sklearn.utils.fixes import parse_version
 
 from skfairrank._validation import as_values
 
@@ -16,6 +18,11 @@ REMEDY = (
     "pass qid=, one query id per row. Inside scikit-learn's model selection and pipelines call "
     "sklearn.set_config(enable_metadata_routing=True) first, so that qid reaches every step."
 )
+if parse_version(sklearn.__version__) < parse_version("1.8"):
+    REMEDY += (
+        " Before scikit-learn 1.8 a search over a pipeline, or over a search, withholds qid from `score`: pass it "
+        "scoring=skfairrank.metrics.stochastic_ndcg_scorer."
+    )
 
 
 @dataclass(frozen=True)

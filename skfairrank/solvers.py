@@ -142,9 +142,20 @@ class _Run:
             callback=lambda at: self.record(weights_of(at)),
             options={"maxiter": self.left, "maxfun": 20 * self.left + 100, "gtol": tol, "ftol": 1e-14, "maxcor": 20},
         )
-        # A line search that fails at the level of rounding has nothing left to find.
-        self.converged = result.status in (0, 2) or np.abs(result.jac).max() <= 10 * tol
+        self.converged = result.status == 0 or _projected_gradient(result, bounds) <= 10 * tol
         return result.x
+
+
+def _projected_gradient(result, bounds) -> float:
+    """Largest entry of the gradient that bounds do not hold back."""
+    gradient = np.abs(result.jac)
+    if bounds is not None:
+        held = [
+            (lo is not None and x <= lo and (g >= 0 or lo == hi))
+            for (lo, hi), x, g in zip(bounds, result.x, result.jac, strict=True)
+        ]
+        gradient[held] = 0.0
+    return float(gradient.max(initial=0.0))
 
 
 def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=None, zeros=None, multipliers=None):
@@ -285,17 +296,20 @@ def _solve_box(run, adversary, rho, alpha, zeros, multipliers):
         run.converged = False
     # Directions whose y is zero lie in the kink; what the equation leaves of them is below the tolerance.
     settled = (box.slopes(z) == 0.0) if K else np.zeros(0, bool)
-    run.state.w = _onto_kinks(run.state.w, box, settled)
+    run.state.w = _onto_kinks(run.state.w, box, settled, run.tol)
     return nu
 
 
-def _onto_kinks(w, box, settled):
+def _onto_kinks(w, box, settled, tol):
     """Weights moved by less than the tolerance so that settled directions vanish to rounding; zero weights stay zero."""
     free = w != 0
     if not settled.any() or not free.any():
         return w
     normals = box.directions[settled][:, free]
-    correction = np.linalg.lstsq(normals, normals @ w[free], rcond=None)[0]
+    correction = np.linalg.lstsq(normals, normals @ w[free], rcond=1e-8)[0]
+    # Directions that nearly agree would impose their difference too, and move weights far.
+    if np.abs(correction).max() > 10 * tol * np.abs(w).max():
+        return w
     moved = w.copy()
     moved[free] -= correction
     return moved
@@ -309,47 +323,43 @@ def zeros_of(w, raw, *, tolerance=1e-10) -> Zeros:
 
 
 def _solve_budget(run, adversary, rho, alpha):
-    """R has one kink, at A w = 0: smooth ||A w||, tighter each time, then try the solution within the kink against it."""
-    basis, gradient_of_R = adversary.basis, np.empty(adversary.basis.shape[1])
+    """R has two kinks, where A w = 0 and where P w = 0. Both norms are smoothed, tighter each time; then what is found so is
+    tried against the solutions within either kink, where R is smooth."""
+    basis, d = adversary.basis, adversary.basis.shape[1]
+    rank = len(basis)
+    # sqrt(||A w||^2 + s^2) and sqrt(||P w||^2 + s^2): two more coordinates held at s, the first along one more sensitive axis.
+    longer_basis = np.zeros((rank + 1, d + 2))
+    longer_basis[:rank, :d] = basis
+    longer_basis[rank, d] = 1.0
 
-    def objective(w, smoothing):
+    def objective(w, smoothing=0.0):
         value, gradient = run.utility(w)
-        # ||A w|| smoothed to sqrt(||A w||^2 + s^2): one more coordinate, held at s, in a space with one more sensitive axis.
-        longer = np.append(w, smoothing)
-        axis = np.zeros((1, len(longer)))
-        axis[0, -1] = 1.0
-        wide = np.vstack([np.column_stack([basis, np.zeros(len(basis))]), axis])
-        slope = np.empty_like(longer)
+        longer, slope = np.concatenate([w, [smoothing, smoothing]]), np.empty(d + 2)
         penalty, _, _ = _attack.exact_budget(
-            longer,
-            np.ascontiguousarray(wide),
-            adversary.sizes,
-            adversary.shares,
-            adversary.epsilon,
-            adversary.radius,
-            slope,
+            longer, longer_basis, adversary.sizes, adversary.shares, adversary.epsilon, adversary.radius, slope
         )
-        return -value + rho * penalty + 0.5 * alpha * float(w @ w), rho * slope[:-1] + alpha * w - gradient
+        return -value + rho * penalty + 0.5 * alpha * float(w @ w), rho * slope[:d] + alpha * w - gradient
 
-    def exact(w):
-        value, _ = run.utility(w)
-        penalty, _, _ = _attack.exact_budget(
-            w, basis, adversary.sizes, adversary.shares, adversary.epsilon, adversary.radius, gradient_of_R
-        )
-        return -value + rho * penalty + 0.5 * alpha * float(w @ w)
+    def within(projector, w):
+        """The best weights that the projector keeps as they are."""
+
+        def projected(v):
+            value, slope = objective(projector @ v)
+            return value, projector @ slope
+
+        return projector @ run.minimize(projected, projector @ w, None, lambda v: projector @ v)
 
     w = run.state.w
+    if rank == 0 or adversary.radius == 0 or adversary.epsilon == 0:  # no kinks
+        run.state.w = run.minimize(objective, w, None, np.array)
+        return
     for smoothing in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
         w = run.minimize(lambda at, s=smoothing: objective(at, s), w, None, np.array)
-    outside = exact(w)
-    if len(basis):
-        complement = np.eye(basis.shape[1]) - basis.T @ basis
-
-        def inside(v):
-            value, slope = objective(complement @ v, 0.0)
-            return value, complement @ slope
-
-        within = complement @ run.minimize(inside, complement @ w, None, lambda v: complement @ v)
-        if exact(within) <= outside:
-            w = within
-    run.state.w = w
+    inside = basis.T @ basis
+    candidates = [(w, run.converged)]
+    sensitive = np.linalg.norm(basis @ w)
+    if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(w):  # away from the kinks: no smoothing
+        candidates.append((run.minimize(objective, w, None, np.array), run.converged))
+    for projector in (np.eye(d) - inside, inside):
+        candidates.append((within(projector, w), run.converged))
+    run.state.w, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])

@@ -557,13 +557,13 @@ def test_rank_of_one_row_and_of_interleaved_queries():
 
 def test_sampled_rankings_are_those_of_the_policy():
     X, _, qid = task()
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     for ids in (qid, None):
         ranks = Identity().sample_rankings(X, qid=ids, n_samples=7, random_state=3)
         expected = plackett_luce.sample_rankings(X[:, 0], qid=ids, n_samples=7, random_state=3)
         np.testing.assert_array_equal(ranks, expected)
     assert Identity().sample_rankings(X).shape == (1, len(X))
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
 
 
 def test_score_is_the_stochastic_ndcg_and_the_same_each_time():

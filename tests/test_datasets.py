@@ -73,7 +73,7 @@ def test_biased_ranking_other_ranges():
 
 
 def test_random_state_makes_data_reproducible_and_leaves_numpys_global_state_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     one, same, other = (make_biased_ranking(5, random_state=seed) for seed in (7, np.random.default_rng(7), 8))
     np.testing.assert_array_equal(one.data, same.data)
     assert not np.array_equal(one.data, other.data)
@@ -81,7 +81,7 @@ def test_random_state_makes_data_reproducible_and_leaves_numpys_global_state_alo
     first, second = (make_biased_ranking(5, random_state=generator) for _ in range(2))
     assert not np.array_equal(first.data, second.data)
     make_biased_ranking(5)
-    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
 @pytest.mark.parametrize(

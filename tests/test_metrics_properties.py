@@ -137,7 +137,7 @@ def test_many_small_queries_beside_a_large_one(name):
 def test_random_state(name):
     """An int repeats, a Generator goes on, None differs; NumPy's global state is neither read nor changed."""
     data = random_data(np.random.default_rng(0), [8] * 20)
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     one, again, other = (METRICS[name](data, **sampling(name, random_state=seed)) for seed in (0, 0, 1))
     generator = np.random.default_rng(0)
     first, second = (METRICS[name](data, **sampling(name, random_state=generator)) for _ in range(2))
@@ -145,7 +145,7 @@ def test_random_state(name):
     METRICS[name](data, **sampling(name, random_state=np.random.RandomState(0)))
     assert one == again == first
     assert len({one, other, second}) == 3 and len(fresh) > 1
-    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
 @every_metric

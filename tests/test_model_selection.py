@@ -240,7 +240,7 @@ def test_random_state_of_every_kind():
         lambda state: RepeatedQueryKFold(3, n_repeats=2, random_state=state),
         lambda state: QueryShuffleSplit(2, random_state=state),
     ]
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     for splitter in make:
         assert held_out(splitter(7), qid) == held_out(splitter(7), qid)
         assert held_out(splitter(None), qid) != held_out(splitter(None), qid)
@@ -248,7 +248,7 @@ def test_random_state_of_every_kind():
             assert held_out(splitter(kind(7)), qid) == held_out(splitter(kind(7)), qid)
             advancing = splitter(kind(7))
             assert held_out(advancing, qid) != held_out(advancing, qid)
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
 
 
 def test_splitters_show_their_parameters_and_survive_pickle_and_clone():
@@ -610,14 +610,14 @@ def test_learning_curve_of_a_pipeline_and_of_a_search_with_several_scorers():
 
 def test_learning_curve_is_reproducible_and_leaves_the_global_state_alone():
     X, y, qid, _ = task()
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     curves = [query_learning_curve(ranker(), X, y, qid=qid, cv=2, random_state=s).test_scores for s in (0, 0, 1, None)]
     np.testing.assert_array_equal(curves[0], curves[1])
     assert (curves[0] != curves[2]).any()
     order = np.random.default_rng(0).permutation(len(X))
     shuffled = query_learning_curve(ranker(), X[order], y[order], qid=qid[order], cv=2, random_state=0)
     assert shuffled.train_sizes.tolist() == [1, 1, 3, 4, 6][1:] == [1, 3, 4, 6]
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
 
 
 def test_learning_curve_takes_any_splitter_that_keeps_queries_whole():

@@ -214,7 +214,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             setattr(self, name, value)
         if state.interrupted:
             warn_caller(
-                f"fit was interrupted after {state.n_iter} of {self.max_iter} steps; the ranker is usable as it is.",
+                f"fit was interrupted after {state.n_iter} steps; the ranker is usable as it is.",
             )
         callbacks.end()
         return self

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import sklearn
-from sklearn import get_config
-from sklearn.utils.fixes import parse_version
 
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
@@ -134,14 +131,6 @@ class RankingMixin:
         scores = self.predict(X)
         if qid is None:
             if self.n_queries_ > 1:
-                remedy = REMEDY
-                if get_config()["enable_metadata_routing"] and parse_version(sklearn.__version__) < parse_version(
-                    "1.8"
-                ):
-                    remedy += (
-                        " In a search over a pipeline this scikit-learn (before 1.8) withholds qid from score: pass "
-                        "scoring=skfairrank.metrics.stochastic_ndcg_scorer."
-                    )
-                raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {remedy}")
+                raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
             qid = np.zeros(len(scores), dtype=np.int64)
         return stochastic_ndcg_score(y, scores, qid=qid, n_samples=_SCORE_N_SAMPLES, random_state=_SCORE_SEED)
