@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["SHAPES", "adam_ascent", "gumbel_ranks", "ndcg_by_loop", "nearest_by_double_loop", "senstir_step"]
+from skfairrank._kernels._jit import njit
+from skfairrank._kernels.threads import over_queries
+
+__all__ = ["SHAPES", "adam_ascent", "control", "gumbel_ranks", "ndcg_by_loop", "nearest_by_double_loop", "senstir_step"]
 
 # Queries per batch, items, features, sampled rankings, steps of each phase of the attack.
 SHAPES = {"synthetic": (1, 10, 2, 10, 20), "german": (10, 10, 29, 25, 20), "mslr": (10, 20, 135, 32, 40)}
@@ -93,3 +96,19 @@ def nearest_by_double_loop(Z, which):
                 distances.append(ot.emd2(mass, mass, cost))
         best.append(min(distances))
     return np.array(best)
+
+
+@njit
+def _arithmetic(first, last, out):
+    for i in range(first, last):
+        x = 0.1
+        for _ in range(20_000):
+            x = 0.999 * x + 0.1
+        out[i] = x
+
+
+def control():
+    """What threads gain at best: no memory, no Python, nothing to wait for."""
+    out = np.empty(500)
+    over_queries(_arithmetic, np.arange(501), 1e9, out)
+    return out

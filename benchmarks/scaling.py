@@ -13,11 +13,12 @@ os.environ["NUMBA_NUM_THREADS"] = str(max(2, os.cpu_count()))
 import time
 import warnings
 
-from _tools import ROOT, arguments, header, table, time_text
+from _tools import ROOT, arguments, header, side_by_side, table, time_text
 
 # isort: split
 import numba
 import numpy as np
+from _references import control
 
 from skfairrank import PlackettLuceRanker, SenSTIRRanker
 
@@ -89,7 +90,10 @@ def draw(curves, threads, path):
     counts = sorted(next(iter(threads.values())))
     for queries, seconds in threads.items():
         axis.plot(
-            counts, [seconds[counts[0]] / seconds[k] for k in counts], marker="o", label=f"{queries} queries of 20"
+            counts,
+            [seconds[counts[0]] / seconds[k] for k in counts],
+            marker="o",
+            label=queries if queries == "control" else f"{queries} queries of 20",
         )
     axis.set(xlabel="threads", ylabel="times faster than one thread", xticks=counts)
     axis.grid(alpha=0.3)
@@ -137,8 +141,12 @@ def main():
         }
         for queries in (1, 10, 100, 1000)
     }
+    threads["control"] = {}
+    for k in counts:
+        numba.set_num_threads(k)
+        threads["control"][k] = float(np.median(side_by_side({k: control}, clock=time.perf_counter)[k]))
     table(
-        "Cost of a step by threads, elapsed time (queries of 20 items, 29 features)",
+        "Cost of a step by threads, elapsed time (queries of 20 items, 29 features; control: arithmetic alone)",
         ["queries in a step", *(f"{k} thread" + "s" * (k > 1) for k in counts), "ratio"],
         [[str(q), *(time_text(s[k]) for k in counts), s[1] / s[counts[-1]]] for q, s in threads.items()],
     )

@@ -17,23 +17,12 @@ from _tools import arguments, header, ratio, side_by_side, table, time_text
 # isort: split
 import numba
 import numpy as np
+from _references import control
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._kernels._jit import njit
-from skfairrank._kernels.threads import over_queries
 from skfairrank.inspection import nearest_queries
 from skfairrank.metrics import group_exposure_disparity, stochastic_ndcg_score
 from skfairrank.plackett_luce import sample_rankings
-
-
-@njit
-def arithmetic(first, last, out):
-    """What threads gain at best: no memory, no Python, nothing to wait for."""
-    for i in range(first, last):
-        x = 0.1
-        for _ in range(20_000):
-            x = 0.999 * x + 0.1
-        out[i] = x
 
 
 def with_threads(n, function):
@@ -81,11 +70,6 @@ def main():
             return ranker.fit(X.reshape(-1, d), y.ravel(), qid=qid).coef_
 
         return fit
-
-    def control():
-        out = np.empty(500)
-        over_queries(arithmetic, np.arange(501), 1e9, out)
-        return out
 
     compare("control: arithmetic alone", control)
     compare("200 steps, batches of 1 x 10 x 2", training(10, 2, 1, 200))

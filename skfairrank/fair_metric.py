@@ -17,7 +17,7 @@ from skfairrank._warnings import warn_caller
 from skfairrank.queries import Queries
 from skfairrank.transport import pairing_cost, transport_plan
 
-__all__ = ["SensitiveSubspaceMetric"]
+__all__ = ["SensitiveSubspaceMetric", "check_same_features"]
 
 
 class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -327,6 +327,16 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         if not hasattr(model, "coef_"):
             raise ValueError(f"{type(model).__name__} has no coef_ after fit: the metric needs a linear model.")
         return np.asarray(model.coef_, dtype=np.float64).reshape(-1, X.shape[1])
+
+
+def check_same_features(metric, names) -> None:
+    """Raise ValueError where a fitted metric knows other feature names than `names` (None: no names, nothing to compare)."""
+    known = getattr(metric, "feature_names_in_", None)
+    if known is not None and names is not None and list(known) != list(names):
+        raise ValueError(
+            f"metric was fitted on the features {list(known)}, but here they are {list(names)}: its directions would apply to "
+            "other columns. Give the same columns in the same order."
+        )
 
 
 def _orthonormal_rows(directions: np.ndarray, tolerance: float) -> np.ndarray:

@@ -120,15 +120,19 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
     ranker.set_params(metric=FrozenEstimator(metric), warm_start=True)
     if rhos is None:
         rhos = _grid(clone(ranker), X, y, qid, data, int(n_rhos))
-    fits = []
+    fits: list[SenSTIRRanker] = []
     for rho in rhos[::-1]:
         ranker.set_params(rho=float(rho)).fit(X, y, qid=qid)
+        if ranker._interrupted and fits:  # what it has so far is the path; fit has warned
+            break
         fits.append(copy(ranker))  # the next fit replaces attributes, and leaves these alone
+        if ranker._interrupted:
+            break
         if ranker.solver == "adam" and len(fits) == 1 and len(rhos) > 1:
             ranker.set_params(max_iter=max(1, ranker.max_iter // (len(rhos) - 1)), fair_start=0.0)
     fits.reverse()
     return SenSTIRPath(
-        rhos=rhos,
+        rhos=rhos[len(rhos) - len(fits) :],
         coefs=np.stack([fit.coef_ for fit in fits]),
         utilities=np.array([mean_utility(data, data.queries, fit.coef_) for fit in fits]),
         regularizers=np.array([_regularizer(fit, data) for fit in fits]),
@@ -153,7 +157,7 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     """Values of rho between the two ends that the constants above define.
 
     Near w = 0 utility is linear, with slope g, and R is mean_size/2 times the square of a norm; so the most that utility gains is
-    G^2 / (2 rho mean_size), with G the dual norm of g. That gives the upper end; the lower one is sought from there, by tens.
+    G^2 / (rho mean_size), with G the dual norm of g. That gives the upper end; the lower one is sought from there, by tens.
     """
     n_queries, order = data.queries.n_queries, data.queries.order
     noise = np.random.default_rng(0).standard_exponential(100 * len(order))
@@ -163,22 +167,22 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     pull_back(data.X, order, slope_of_scores, 1.0 / n_queries, slope)
     metric = ranker.metric.estimator
     if ranker.adversary == "exact_box":
-        radius, steepest = ranker.feature_radius, float(np.abs(slope).max())
+        steepest = _ratio(np.abs(slope).max(), ranker.feature_radius)
     else:
-        fair_slope = slope - metric.sensitive_basis_.T @ (metric.sensitive_basis_ @ slope)
-        radius, steepest = float(np.sqrt(ranker.epsilon)), float(np.linalg.norm(fair_slope))
-    if radius == 0 or steepest == 0:
+        sensitive = metric.sensitive_basis_ @ slope
+        fair = slope - metric.sensitive_basis_.T @ sensitive
+        steepest = max(
+            _ratio(np.linalg.norm(sensitive), ranker.subspace_radius),
+            _ratio(np.linalg.norm(fair), np.sqrt(ranker.epsilon)),
+        )
+    if not 0 < steepest < np.inf:
         raise ValueError(
-            "No grid of rho can be found: utility does not depend on the fair part of the features, or the "
-            "regulariser leaves it free (feature_radius or epsilon is 0). Give rhos=."
+            "No grid of rho can be found: utility does not depend on the features, or the regulariser leaves free what "
+            "it depends on (a radius or epsilon is 0). Give rhos=."
         )
     at_random = mean_utility(data, data.queries, np.zeros(data.X.shape[1]))
     # A first guess of the gain, mended on the way down.
-    rho, gain, before = (
-        (steepest / radius) ** 2 / (2.0 * float(data.queries.sizes.mean()) * (1.0 - at_random)),
-        0.0,
-        None,
-    )
+    rho, gain, before = steepest**2 / (float(data.queries.sizes.mean()) * (1.0 - at_random)), 0.0, None
     coarse = ranker.set_params(tol=max(ranker.tol, 1e-3), max_iter=max(1, ranker.max_iter // 5), early_stopping=False)
     start = rho
     for _ in range(9):
@@ -199,3 +203,10 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
         low = before[0] * (rho / before[0]) ** part
     high = start * (1.0 - at_random) / (LEAST_GAIN * max(gain, 1e-300))
     return np.geomspace(min(low, high / 10.0), high, n_rhos)
+
+
+def _ratio(slope, radius) -> float:
+    """slope / radius, and 0 where there is nothing to gain."""
+    if slope == 0:
+        return 0.0
+    return float(slope / radius) if radius > 0 else np.inf

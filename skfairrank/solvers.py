@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 
 from skfairrank._kernels import attack as _attack
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import linear as _linear
 from skfairrank._kernels.threads import over_queries
-from skfairrank._warnings import warn_caller
 from skfairrank.adversary import ExactBox, ExactBudget
 from skfairrank.training import TrainingState
 
-__all__ = ["Zeros", "mean_expected_utility", "solve", "zeros_of"]
+__all__ = ["Zeros", "solve", "zeros_of"]
 
 
 @dataclass
@@ -55,9 +53,14 @@ class _Stopped(Exception):
 
 
 class _Utility:
-    """Mean expected utility of all training queries and its gradient, at the weights asked last."""
+    """Mean expected utility of all training queries and its gradient, at the weights asked last.
+
+    Weights are those of features divided by their root mean square (`scale`): an income in cents must not stop the solver.
+    """
 
     def __init__(self, data):
+        squares = np.einsum("ij,ij->j", data.X, data.X, dtype=np.float64)
+        self.scale = np.where(squares > 0, np.sqrt(squares / len(data.X)), 1.0)
         self.data, self.order = data, data.queries.order
         n = len(self.order)
         self.h, self.slope, self.utility = np.empty(n), np.empty(n), np.empty(data.queries.n_queries)
@@ -66,7 +69,8 @@ class _Utility:
         self.work = float(np.sum(sizes * 2.0**sizes))
         self.w, self.value, self.gradient = None, 0.0, np.empty(data.X.shape[1])
 
-    def __call__(self, w):
+    def __call__(self, v):
+        w = v / self.scale
         if self.w is None or not np.array_equal(w, self.w):
             offsets = self.data.queries.offsets
             _linear.linear_scores(self.data.X, self.order, w, self.h)
@@ -82,13 +86,9 @@ class _Utility:
                 self.utility,
             )
             _linear.pull_back(self.data.X, self.order, self.slope, 1.0 / len(self.utility), self.gradient)
-            self.w, self.value = w.copy(), float(self.utility.mean())
+            self.gradient /= self.scale
+            self.w, self.value = w, float(self.utility.mean())
         return self.value, self.gradient
-
-
-def mean_expected_utility(data, w) -> float:
-    """Mean over all of the data's queries of the exact expected utility."""
-    return _Utility(data)(w)[0]
 
 
 @dataclass
@@ -98,6 +98,7 @@ class _Run:
     utility: _Utility
     state: TrainingState
     adversary: Any
+    alpha: float
     tol: float
     max_iter: int
     after_iteration: Any
@@ -113,10 +114,19 @@ class _Run:
     def left(self) -> int:
         return self.last - self.state.n_iter
 
-    def record(self, w):
-        self.state.w = w
+    def ridge(self, v):
+        """alpha/2 ||w||^2 and its gradient."""
+        pull = self.alpha * v / self.utility.scale**2
+        return 0.5 * float(pull @ v), pull
+
+    def settle(self, v):
+        self.state.w = v / self.utility.scale
+
+    def record(self, v):
+        self.settle(v)
         self.state.n_iter += 1
-        value, _ = self.utility(w)
+        value, _ = self.utility(v)
+        w = self.state.w
         regularizer = distance = 0.0
         if self.adversary is not None:
             attack = self.adversary.attack(None, w, self.state.lambda_)
@@ -178,15 +188,16 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
     """
     if rho == 0 and zeros is None:
         adversary = None
-    run = _Run(_Utility(data), state, adversary, tol, max_iter, after_iteration)
+    run = _Run(_Utility(data), state, adversary, alpha, tol, max_iter, after_iteration)
     state.history = {name: np.zeros(0) for name in run.history}
     try:
         if adversary is None:
-            state.w = run.minimize(lambda w: _plain_objective(run.utility, w, alpha), state.w, None, np.array)
+            start = state.w * run.utility.scale
+            run.settle(run.minimize(lambda v: _plain_objective(run, v), start, None, np.array))
         elif isinstance(adversary, ExactBox):
-            multipliers = _solve_box(run, adversary, rho, alpha, zeros, multipliers)
+            multipliers = _solve_box(run, adversary, rho, zeros, multipliers)
         elif isinstance(adversary, ExactBudget):
-            _solve_budget(run, adversary, rho, alpha)
+            _solve_budget(run, adversary, rho)
         else:
             raise ValueError(
                 'solver="lbfgs" needs a regulariser in closed form: set adversary="exact" or "exact_box", or use solver="adam".'
@@ -197,28 +208,24 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
         state.interrupted = True
     if not np.isfinite(state.w).all():
         raise ValueError("The solver diverged: weights are not finite. Scale the features (StandardScaler).")
-    if not run.converged:
-        warn_caller(
-            f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={max_iter}, tol={tol}). Increase "
-            "max_iter or tol, or scale the features. Without a penalty scores may grow without bound: set alpha or rho above 0.",
-            ConvergenceWarning,
-        )
+    state.converged = state.converged and run.converged
     return multipliers
 
 
-def _plain_objective(utility, w, alpha):
-    value, gradient = utility(w)
-    return -value + 0.5 * alpha * float(w @ w), alpha * w - gradient
+def _plain_objective(run, v):
+    value, gradient = run.utility(v)
+    ridge, pull = run.ridge(v)
+    return ridge - value, pull - gradient
 
 
 class _Box:
-    """The box's variables: z = (p, m, y+, y-), or (w, y+, y-) where single features bear no penalty."""
+    """The box's variables: z = (p, m, y+, y-), or (v, y+, y-) where single features bear no penalty."""
 
-    def __init__(self, adversary, zeros):
-        raw, r, delta = adversary.raw, adversary.subspace_radius, adversary.feature_radius
+    def __init__(self, adversary, zeros, scale):
+        raw, r = adversary.raw / scale, adversary.subspace_radius
         d = raw.shape[1]
         self.axes = (raw != 0).sum(axis=1) == 1
-        self.weight = np.full(d, delta) + r * np.abs(raw[self.axes]).sum(axis=0)
+        self.weight = adversary.feature_radius / scale + r * np.abs(raw[self.axes]).sum(axis=0)
         sloped = raw[~self.axes]
         self.length = np.linalg.norm(sloped, axis=1)
         self.directions = sloped / self.length[:, None]
@@ -230,10 +237,10 @@ class _Box:
             on_axes = (raw[self.axes & zeros.directions] != 0).any(axis=0)
             self.fixed, self.fixed_directions = zeros.features | on_axes, zeros.directions[~self.axes]
 
-    def start(self, w):
-        w = np.where(self.fixed, 0.0, w)
-        y = np.where(self.fixed_directions, 0.0, self.directions @ w)
-        parts = [np.maximum(w, 0), np.maximum(-w, 0)] if self.split else [w]
+    def start(self, v):
+        v = np.where(self.fixed, 0.0, v)
+        y = np.where(self.fixed_directions, 0.0, self.directions @ v)
+        parts = [np.maximum(v, 0), np.maximum(-v, 0)] if self.split else [v]
         return np.concatenate([*parts, np.maximum(y, 0), np.maximum(-y, 0)])
 
     def bounds(self):
@@ -249,8 +256,8 @@ class _Box:
         return z[-2 * self.K : -self.K] - z[-self.K :] if self.K else np.zeros(0)
 
 
-def _solve_box(run, adversary, rho, alpha, zeros, multipliers):
-    box = _Box(adversary, zeros)
+def _solve_box(run, adversary, rho, zeros, multipliers):
+    box = _Box(adversary, zeros, run.utility.scale)
     d, K = box.d, box.K
     linear = np.concatenate([*((2 if box.split else 1) * [box.weight]), 2 * list(box.slope_weight)])
     strength = rho * adversary.mean_size
@@ -258,33 +265,33 @@ def _solve_box(run, adversary, rho, alpha, zeros, multipliers):
     sigma = 1.0
 
     def objective(z):
-        w = box.weights(z)
-        value, gradient = run.utility(w)
+        v = box.weights(z)
+        value, gradient = run.utility(v)
+        ridge, pull = run.ridge(v)
         total = float(linear @ z)
-        gap = box.directions @ w - box.slopes(z)
+        gap = box.directions @ v - box.slopes(z)
         force = nu + sigma * gap
-        on_w = alpha * w - gradient + box.directions.T @ force
+        on_v = pull - gradient + box.directions.T @ force
         out = strength * total * linear
-        out[:d] += on_w
+        out[:d] += on_v
         if box.split:
-            out[d : 2 * d] -= on_w
+            out[d : 2 * d] -= on_v
         if K:
             out[-2 * K : -K] -= force
             out[-K:] += force
-        return -value + 0.5 * strength * total**2 + 0.5 * alpha * float(w @ w) + float(
-            gap @ (nu + 0.5 * sigma * gap)
-        ), out
+        return ridge - value + 0.5 * strength * total**2 + float(gap @ (nu + 0.5 * sigma * gap)), out
 
-    z, bounds = box.start(run.state.w), box.bounds()
+    z, bounds = box.start(run.state.w * run.utility.scale), box.bounds()
     worst = np.inf
     for outer in range(30):
         # The first rounds only have to show which way the multipliers move.
         z = run.minimize(objective, z, bounds, box.weights, tol=max(run.tol, 1e-3 * 10.0**-outer) if K else None)
-        run.state.w = box.weights(z)
-        gap = box.directions @ run.state.w - box.slopes(z)
+        v = box.weights(z)
+        run.settle(v)
+        gap = box.directions @ v - box.slopes(z)
         off = np.abs(gap).max(initial=0.0)
         nu = nu + sigma * gap
-        if off <= run.tol * max(1.0, np.abs(run.state.w).max()) and (not K or 1e-3 * 10.0**-outer <= run.tol):
+        if off <= run.tol * max(1.0, np.abs(v).max()) and (not K or 1e-3 * 10.0**-outer <= run.tol):
             break
         if run.left <= 0:
             run.converged = False
@@ -296,7 +303,7 @@ def _solve_box(run, adversary, rho, alpha, zeros, multipliers):
         run.converged = False
     # Directions whose y is zero lie in the kink; what the equation leaves of them is below the tolerance.
     settled = (box.slopes(z) == 0.0) if K else np.zeros(0, bool)
-    run.state.w = _onto_kinks(run.state.w, box, settled, run.tol)
+    run.settle(_onto_kinks(v, box, settled, run.tol))
     return nu
 
 
@@ -322,44 +329,54 @@ def zeros_of(w, raw, *, tolerance=1e-10) -> Zeros:
     return Zeros(np.abs(w) <= tolerance * scale, along <= tolerance * scale)
 
 
-def _solve_budget(run, adversary, rho, alpha):
+def _solve_budget(run, adversary, rho):
     """R has two kinks, where A w = 0 and where P w = 0. Both norms are smoothed, tighter each time; then what is found so is
     tried against the solutions within either kink, where R is smooth."""
-    basis, d = adversary.basis, adversary.basis.shape[1]
-    rank = len(basis)
+    basis, scale = adversary.basis, run.utility.scale
+    rank, d = basis.shape
+    if scale.max() < 100.0 * scale.min():
+        # R is made of Euclidean norms: scaling by column would bend them, which costs more than such columns do.
+        scale[:] = np.median(scale)
     # sqrt(||A w||^2 + s^2) and sqrt(||P w||^2 + s^2): two more coordinates held at s, the first along one more sensitive axis.
     longer_basis = np.zeros((rank + 1, d + 2))
     longer_basis[:rank, :d] = basis
     longer_basis[rank, d] = 1.0
+    typical = float(np.median(scale))  # smoothing is in units of weights
 
-    def objective(w, smoothing=0.0):
-        value, gradient = run.utility(w)
-        longer, slope = np.concatenate([w, [smoothing, smoothing]]), np.empty(d + 2)
+    def objective(v, smoothing=0.0):
+        value, gradient = run.utility(v)
+        ridge, pull = run.ridge(v)
+        longer, slope = np.concatenate([v / scale, [smoothing, smoothing]]), np.empty(d + 2)
         penalty, _, _ = _attack.exact_budget(
             longer, longer_basis, adversary.sizes, adversary.shares, adversary.epsilon, adversary.radius, slope
         )
-        return -value + rho * penalty + 0.5 * alpha * float(w @ w), rho * slope[:d] + alpha * w - gradient
+        return ridge - value + rho * penalty, rho * slope[:d] / scale + pull - gradient
 
-    def within(projector, w):
+    def within(projector, v):
         """The best weights that the projector keeps as they are."""
 
-        def projected(v):
-            value, slope = objective(projector @ v)
-            return value, projector @ slope
+        def onto(u):
+            return scale * (projector @ (u / scale))
 
-        return projector @ run.minimize(projected, projector @ w, None, lambda v: projector @ v)
+        def projected(u):
+            value, slope = objective(onto(u))
+            return value, (projector @ (scale * slope)) / scale
 
-    w = run.state.w
+        return onto(run.minimize(projected, onto(v), None, onto))
+
+    v = run.state.w * scale
     if rank == 0 or adversary.radius == 0 or adversary.epsilon == 0:  # no kinks
-        run.state.w = run.minimize(objective, w, None, np.array)
+        run.settle(run.minimize(objective, v, None, np.array))
         return
-    for smoothing in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
-        w = run.minimize(lambda at, s=smoothing: objective(at, s), w, None, np.array)
+    # From weights that are a solution near by, little smoothing is enough.
+    for smoothing in (1e-3, 1e-5) if v.any() else (1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
+        v = run.minimize(lambda at, s=smoothing / typical: objective(at, s), v, None, np.array)
     inside = basis.T @ basis
-    candidates = [(w, run.converged)]
+    candidates, w = [(v, run.converged)], v / scale
     sensitive = np.linalg.norm(basis @ w)
     if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(w):  # away from the kinks: no smoothing
-        candidates.append((run.minimize(objective, w, None, np.array), run.converged))
+        candidates.append((run.minimize(objective, v, None, np.array), run.converged))
     for projector in (np.eye(d) - inside, inside):
-        candidates.append((within(projector, w), run.converged))
-    run.state.w, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])
+        candidates.append((within(projector, v), run.converged))
+    best, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])
+    run.settle(best)

@@ -145,6 +145,7 @@ class TrainingState:
     n_iter: int = 0
     history: dict = field(default_factory=dict)
     interrupted: bool = False
+    converged: bool = True
 
 
 def train(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
@@ -11,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._kernels import attack as _attack
 from skfairrank._random import as_generator
+from skfairrank.fair_metric import check_same_features
 from skfairrank.queries import Queries
 
 __all__ = ["invariance_regularizer"]
@@ -84,6 +87,7 @@ def invariance_regularizer(
     24.5
     """
     weights, metric = _weights_and_metric(estimator_or_weights, metric)
+    check_same_features(metric, getattr(X, "columns", None))
     X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
     queries = Queries.from_qid(qid, len(X))
     if not len(weights) == X.shape[1] == metric.directions_.shape[1]:
@@ -92,8 +96,11 @@ def invariance_regularizer(
             "they must be the same features."
         )
     for name, value in (("epsilon", epsilon), ("subspace_radius", subspace_radius), ("feature_radius", feature_radius)):
-        if value is not None and not (np.isfinite(value) and value >= 0):
+        if value is not None and not (isinstance(value, Real) and np.isfinite(value) and value >= 0):
             raise ValueError(f"{name}={value!r}: give a finite number >= 0.")
+    for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name}={value!r}: give an integer >= 1.")
     raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
     basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
     sizes, count = np.unique(queries.sizes, return_counts=True)
@@ -134,12 +141,16 @@ def _weights_and_metric(estimator_or_weights, metric):
         weights = np.ravel(estimator.coef_)
         metric = getattr(estimator, "metric_", None) if metric is None else metric
     else:
-        weights = check_array(estimator_or_weights, ensure_2d=False, dtype=np.float64, input_name="weights").ravel()
+        weights = check_array(estimator_or_weights, ensure_2d=False, dtype=np.float64, input_name="weights")
+        if weights.size != max(weights.shape):
+            raise ValueError(f"weights has shape {weights.shape}: give one weight per feature.")
+        weights = weights.ravel()
     if metric is None:
         raise ValueError("metric is missing: pass a fitted SensitiveSubspaceMetric.")
     if isinstance(metric, FrozenEstimator):
         metric = metric.estimator
     check_is_fitted(metric, "sensitive_basis_")
+    check_same_features(metric, getattr(estimator_or_weights, "feature_names_in_", None))
     return np.ascontiguousarray(weights, dtype=np.float64), metric
 
 

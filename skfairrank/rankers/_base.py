@@ -6,6 +6,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -81,7 +82,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         Sampled rankings per query and step, at least 2 (the paper's MC).
     alpha : float, default=0.0
         Strength of the l2 penalty ``alpha / 2 * ||coef_||^2``.
-    tol : float, default=1e-4
+    tol : float, default=1e-5
         With `early_stopping`, the least gain of the held-out objective that counts. With `solver="lbfgs"`, the largest entry of
         the projected gradient at which to stop.
     early_stopping : bool, default=False
@@ -151,7 +152,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         batch_size=10,
         n_samples=25,
         alpha=0.0,
-        tol=1e-4,
+        tol=1e-5,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=5,
@@ -212,9 +213,17 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         self._optimise(data, state, streams[1:], callbacks)
         for name, value in self._fitted_attributes(state).items():
             setattr(self, name, value)
+        self._interrupted = state.interrupted
         if state.interrupted:
             warn_caller(
                 f"fit was interrupted after {state.n_iter} steps; the ranker is usable as it is.",
+            )
+        if not state.converged:
+            warn_caller(
+                f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={self.max_iter}, tol={self.tol}). Increase "
+                "max_iter or tol, or scale the features. Without a penalty scores may grow without bound: set alpha or rho "
+                "above 0.",
+                ConvergenceWarning,
             )
         callbacks.end()
         return self

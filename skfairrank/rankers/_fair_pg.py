@@ -112,7 +112,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         batch_size=10,
         n_samples=25,
         alpha=0.0,
-        tol=1e-4,
+        tol=1e-5,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=5,

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank.adversary import ADVERSARIES
-from skfairrank.fair_metric import SensitiveSubspaceMetric
+from skfairrank.fair_metric import SensitiveSubspaceMetric, check_same_features
 from skfairrank.rankers._base import PlackettLuceRanker
 from skfairrank.solvers import zeros_of
 
@@ -40,12 +40,7 @@ def fit_metric(metric, X, sensitive_features=None):
                 f"metric was fitted on {fitted.directions_.shape[1]} features, but X has {X.shape[1]}: freeze a metric that was "
                 "fitted on the same columns (after the same preprocessing)."
             )
-        known, given = getattr(fitted, "feature_names_in_", None), getattr(X, "columns", None)
-        if known is not None and given is not None and list(known) != list(given):
-            raise ValueError(
-                f"metric was fitted on the features {list(known)}, but X has {list(given)}: its directions would apply to other "
-                "columns. Give the same columns in the same order."
-            )
+        check_same_features(fitted, getattr(X, "columns", None))
         return fitted
     if metric is None:
         metric = SensitiveSubspaceMetric()
@@ -181,7 +176,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         batch_size=10,
         n_samples=25,
         alpha=0.0,
-        tol=1e-4,
+        tol=1e-5,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=5,
