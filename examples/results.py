@@ -70,7 +70,7 @@ In short:
 - The paper's main claim shows: SenSTIR's rankings become stable under the hypothetical query, on the synthetic task and, told of
   age alone, under a flipped sex on German Credit. Project is less stable than the baseline there, as in the paper.
 - Trivial rules are as stable where one knows what to leave out: dropping z2, or projecting it away, on the synthetic task,
-  dropping the columns of age and sex on German Credit. They cost less NDCG there, and they leave the disparity as it is.
+  dropping the columns of age and sex on German Credit, at no loss of NDCG that can be seen. They hardly lower the disparity.
 - SenSTIR lowers the disparity. On German Credit most of that is matched by softening the trivial rule's scores, no learning at
   all, at the same NDCG; what is left is small, though it can be seen.
 - Not seen, or reversed: that Fair-PG-Rank is less stable than the baseline, and that SenSTIR's disparity is lower than
@@ -130,7 +130,7 @@ What to make of it:
   which is what SenSTIR covers, and it leaves the disparity by age nearly where it was.
 - **Most of the lower disparity is a softer policy.** SenSTIR's weights are smaller, so its rankings are drawn less decidedly,
   and a policy closer to chance is lower in NDCG and in disparity. Softened to the same NDCG, the trivial rule comes close:
-  {softened}. The table below has all differences.
+  {softened}. The last table has all differences.
 - **Fair-PG-Rank hardly moves on unseen people**, neither in disparity nor in tau. On its training queries the disparity falls
   as it should (`examples/plot_figure3_german.py`); 800 people with few young ones among them are not enough to learn it from.
   So SenSTIR reaches disparities that Fair-PG-Rank does not, but where their NDCGs meet, theirs do not differ by more than chance.

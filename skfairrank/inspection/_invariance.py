@@ -96,7 +96,7 @@ def invariance_regularizer(
             "they must be the same features."
         )
     for name, value in (("epsilon", epsilon), ("subspace_radius", subspace_radius), ("feature_radius", feature_radius)):
-        if value is not None and not (isinstance(value, Real) and np.isfinite(value) and value >= 0):
+        if value is not None and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
             raise ValueError(f"{name}={value!r}: give a finite number >= 0.")
     for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
         if not isinstance(value, Integral) or value < 1:
