@@ -14,7 +14,7 @@ OLDEST := .venv-oldest/.installed-$(notdir $(PYTHON))
 # Tests draw without a screen. Compiled kernels are cached beside the environment that compiled them.
 TEST_ENV = MPLBACKEND=Agg NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
 
-.PHONY: help setup demo test lint format coverage docs test-oldest clean
+.PHONY: help setup demo test lint format coverage docs test-oldest bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -46,6 +46,9 @@ test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without
 # Examples run, and their figures appear, with: make docs RUN_EXAMPLES=1
 docs: $(DOCS) ## the documentation in docs/_build/html
 	MPLBACKEND=Agg RUN_EXAMPLES=$(RUN_EXAMPLES) .venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench: $(DEV) ## the benchmarks (BENCH=--quick for less)
+	.venv/bin/python benchmarks/run.py $(BENCH)
 
 clean: ## remove environments, caches and built things
 	rm -rf .venv .venv-demo .venv-docs .venv-oldest build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \

@@ -99,7 +99,7 @@ def encoder(numbers=NUMBERS):
     return columns.set_output(transform="pandas")
 
 
-SOLVER = {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-2 if given.quick else 1e-4}
+SOLVER = {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-2 if given.quick else 1e-5}
 ranker = SenSTIRRanker(SensitiveSubspaceMetric(sensitive_columns=["Age"]), adversary="exact_box", **SOLVER)
 pipe = make_pipeline(encoder(), ranker)
 

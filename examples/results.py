@@ -130,7 +130,8 @@ What to make of it:
   which is what SenSTIR covers, and it leaves the disparity by age nearly where it was.
 - **Most of the lower disparity is a softer policy.** SenSTIR's weights are smaller, so its rankings are drawn less decidedly,
   and a policy closer to chance is lower in NDCG and in disparity. Softened to the same NDCG, the trivial rule comes close:
-  {softened}. The last table has all differences.
+  {softened}.
+  The last table has all differences.
 - **Fair-PG-Rank hardly moves on unseen people**, neither in disparity nor in tau. On its training queries the disparity falls
   as it should (`examples/plot_figure3_german.py`); 800 people with few young ones among them are not enough to learn it from.
   So SenSTIR reaches disparities that Fair-PG-Rank does not, but where their NDCGs meet, theirs do not differ by more than chance.
@@ -296,7 +297,7 @@ def softened_sentence(results) -> str:
             parts.append(
                 f"at rho {rho:g} SenSTIR lowers the disparity by {fall:.4f}, the softened rule by {reached:.4f}"
             )
-    return "; ".join(parts)
+    return ";\n  ".join(parts)
 
 
 def equal_ndcg_table(results) -> str:
@@ -311,7 +312,7 @@ def equal_ndcg_table(results) -> str:
                 row += ["", ""]
             else:
                 gap = (runs - other)[:, DISPARITY]
-                row += [f"{other[:, DISPARITY].mean():.4f}", plus_minus(gap.mean(), float(standard_error(gap)), 4)]
+                row += [f"{other[:, DISPARITY].mean():.4f}", plus_minus(round(gap.mean(), 4) + 0.0, float(standard_error(gap)), 4)]
         rows.append(tuple(row))
     return markdown(
         ("system", "NDCG", "disparity", "softened", "difference", "SenSTIR, ascent", "difference"),

@@ -7,13 +7,16 @@ import os
 import sys
 import warnings
 
-import joblib
 import sklearn
 
 __all__ = ["warn_caller"]
 
 # Files of this package, and of what stands between it and the user: decorators of `fit`, searches, parallel loops.
-_INSIDE = tuple(os.path.dirname(path) + os.sep for path in (__file__, sklearn.__file__, joblib.__file__))
+_INSIDE = tuple(
+    os.path.dirname(str(module.__file__)) + os.sep
+    for module in (sys.modules[__package__], sklearn, sys.modules.get("joblib"))  # scikit-learn has imported joblib
+    if module is not None
+)
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

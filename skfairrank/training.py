@@ -143,6 +143,7 @@ class TrainingState:
     w: np.ndarray
     lambda_: float
     n_iter: int = 0
+    planned: int = 0
     history: dict = field(default_factory=dict)
     interrupted: bool = False
     converged: bool = True

@@ -137,16 +137,20 @@ def best_in_budget_of_one_direction(task, axis, epsilon, r, rho, *, alpha=0.0, s
         penalty = rho * n * r**2 + alpha
         return penalty / 2 * float(c[0] ** 2) - utility, penalty * c - [slope @ axis]
 
-    candidates = [minimize(within, [axis @ s], jac=True, method="BFGS", options={"gtol": 1e-10}).x * axis for s in starts]
+    candidates = [
+        minimize(within, [axis @ s], jac=True, method="BFGS", options={"gtol": 1e-10}).x * axis for s in starts
+    ]
     for start in starts:
         for side in (1.0, -1.0):
             w = start if side * (axis @ start) >= 0 else start - 2 * (axis @ start) * axis
-            room = {"type": "ineq", "fun": lambda w, side=side: side * axis @ w, "jac": lambda w, side=side: side * axis}
+            room = {
+                "type": "ineq",
+                "fun": lambda w, side=side: side * axis @ w,
+                "jac": lambda w, side=side: side * axis,
+            }
             options = {"ftol": 1e-15, "maxiter": 2000}
             candidates.append(minimize(loss, w, (side,), "SLSQP", True, constraints=[room], options=options).x)
-    values = [
-        task.utility(w)[0] - rho * task.budget(w, axis[None], epsilon, r) - alpha / 2 * w @ w for w in candidates
-    ]
+    values = [task.utility(w)[0] - rho * task.budget(w, axis[None], epsilon, r) - alpha / 2 * w @ w for w in candidates]
     return candidates[int(np.argmax(values))], max(values)
 
 
@@ -168,16 +172,14 @@ def distance_from_stationary(task, w, raw, r, delta, rho, alpha=0.0):
     return np.abs(columns @ found.x - left).max(), np.abs(found.x)
 
 
-def best_on_a_grid(objective, centre, width, n=21, rounds=7):
+def best_on_a_grid(objective, centre, width, n=17, rounds=9):
     """Maximiser over two weights by a grid that closes in."""
-    centre, value = np.array(centre, float), objective(centre)
+    best, value = np.array(centre, float), objective(np.array(centre, float))
     for _ in range(rounds):
-        steps = np.linspace(-width, width, n)
-        for w in centre + np.array(list(itertools.product(steps, steps))):
-            at = objective(w)
+        around = best.copy()
+        for move in itertools.product(np.linspace(-width, width, n), repeat=2):
+            at = objective(around + move)
             if at > value:
-                value, best = at, w
-                centre_next = best
-        centre = locals().get("centre_next", centre)
+                best, value = around + move, at
         width *= 0.3
-    return centre, value
+    return best, value

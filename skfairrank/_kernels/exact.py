@@ -27,7 +27,7 @@ def _kind(h, offsets, q):
 @njit
 def _order_by_kind(h, first, last, offsets):
     """Queries first to last - 1, those of one kind side by side."""
-    kinds = np.empty(last - first, np.int64)
+    kinds = np.empty(last - first)
     for q in range(first, last):
         kinds[q - first] = _kind(h, offsets, q)
     order = np.empty(last - first, np.int64)

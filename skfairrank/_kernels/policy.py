@@ -144,20 +144,14 @@ def log_probability(first, last, h, offsets, ranks, out):
 
 
 @njit
-def _tail_sums(h, lo, n, high, wide, weight, order, tail):
-    """tail[j] = sum of exp(h - high) over positions >= j, or its logarithm where scores are far apart."""
-    if wide:
-        running = -np.inf
-        for j in range(n - 1, -1, -1):
-            x = h[lo + order[j]] - high
-            top = max(running, x)
-            running = x if running == -np.inf else top + np.log1p(np.exp(-abs(running - x)))
-            tail[j] = running
-    else:
-        running = 0.0
-        for j in range(n - 1, -1, -1):
-            running += weight[order[j]]
-            tail[j] = running
+def _log_tail_sums(h, lo, n, high, order, tail):
+    """tail[j] = log of the sum of exp(h - high) over positions >= j."""
+    running = -np.inf
+    for j in range(n - 1, -1, -1):
+        x = h[lo + order[j]] - high
+        top = max(running, x)
+        running = x if running == -np.inf else top + np.log1p(np.exp(-abs(running - x)))
+        tail[j] = running
 
 
 @njit
@@ -186,7 +180,7 @@ def _reinforce_wide(h, lo, n, high, gain, discount, noise, at, n_samples, gradie
             reference = value
         value -= reference
         sum_utility += value
-        _tail_sums(h, lo, n, high, True, key, order, tail)
+        _log_tail_sums(h, lo, n, high, order, tail)
         for j in range(n):
             i = order[j]
             x, c = h[lo + i] - high, 0.0
@@ -331,7 +325,13 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
                     counted += smaller
             if n > SMALL or counted != n * (n - 1) // 2:
                 _sort_keys(key, order[s], rank, n)
-            _tail_sums(h, lo, n, high, wide, weight, order[s], tail[s])
+            if wide:
+                _log_tail_sums(h, lo, n, high, order[s], tail[s])
+            else:  # reciprocals, which are used three times
+                left = 0.0
+                for j in range(n - 1, -1, -1):
+                    left += weight[order[s, j]]
+                    tail[s, j] = 1.0 / left
             future[s, n] = 0.0
             for j in range(n - 1, -1, -1):
                 future[s, j] = future[s, j + 1] + gain[lo + order[s, j]] * discount[j]
@@ -347,7 +347,7 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
             expected = 0.0
             for j in range(n - 1, -1, -1):
                 i = order[s, j]
-                share = np.exp(h[lo + i] - high - tail[s, j]) if wide else weight[i] / tail[s, j]
+                share = np.exp(h[lo + i] - high - tail[s, j]) if wide else weight[i] * tail[s, j]
                 expected = share * gain[lo + i] + (1.0 - share) * expected
                 key[j] = expected
             if wide:
@@ -366,8 +366,8 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
                 for j in range(n):
                     i = order[s, j]
                     later = future[s, j + 1] - mean[j + 1]
-                    lost += later / tail[s, j]
-                    direct += discount[j] / tail[s, j]
-                    indirect += discount[j] * key[j] / tail[s, j]
+                    lost += later * tail[s, j]
+                    direct += discount[j] * tail[s, j]
+                    indirect += discount[j] * key[j] * tail[s, j]
                     now = weight[i] * (gain[lo + i] * direct - indirect)
                     gradient[lo + i] += others * (later - weight[i] * lost) + now / n_samples

@@ -14,8 +14,8 @@ import numpy as np
 
 __all__ = ["over_queries"]
 
-# Below this many elementary operations (some tenths of a millisecond), waking a thread costs more than it saves.
-WORTH_A_THREAD = 400_000
+# Below this many elementary operations (about a millisecond), waking a thread costs more than it saves.
+WORTH_A_THREAD = 2_000_000
 
 _pool: ThreadPoolExecutor | None = None
 

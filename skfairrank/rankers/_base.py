@@ -216,7 +216,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         self._interrupted = state.interrupted
         if state.interrupted:
             warn_caller(
-                f"fit was interrupted after {state.n_iter} steps; the ranker is usable as it is.",
+                f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
             )
         if not state.converged:
             warn_caller(
@@ -283,6 +283,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             self._train(data, state, streams, callbacks, self._strength())
 
     def _train(self, data, state, streams, callbacks, rho, projector=None):
+        state.planned += int(self.max_iter)
         order_rng, noise_rng, start_rng, split_rng = streams
         if self.gradient == "exact":
             check_exact_limit(data.queries)
@@ -335,6 +336,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         return Data(data.X, data.queries.subset(kept), data.gain, data.discount), data.queries.subset(held_out)
 
     def _solve(self, data, state, start_rng, callbacks, rho, zeros=None):
+        state.planned += int(self.max_iter)
         check_exact_limit(data.queries)
         self._multipliers = solve(
             data,
