@@ -75,7 +75,7 @@ def make_task(sizes=(4,) * 20, weights=(1.0, -1.0, 0.5, 0.0), seed=0, noise=1.0,
     return Task(X, y, qid)
 
 
-MIXED = (1, 2, 3, 4, 5) * 5
+MIXED = (1, 2, 3, 4) * 6
 
 
 def best_in_box(task, raw, r, delta, rho, *, alpha=0.0, starts=(), fixed=None, settled=None):
