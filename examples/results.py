@@ -312,7 +312,10 @@ def equal_ndcg_table(results) -> str:
                 row += ["", ""]
             else:
                 gap = (runs - other)[:, DISPARITY]
-                row += [f"{other[:, DISPARITY].mean():.4f}", plus_minus(round(gap.mean(), 4) + 0.0, float(standard_error(gap)), 4)]
+                row += [
+                    f"{other[:, DISPARITY].mean():.4f}",
+                    plus_minus(round(gap.mean(), 4) + 0.0, float(standard_error(gap)), 4),
+                ]
         rows.append(tuple(row))
     return markdown(
         ("system", "NDCG", "disparity", "softened", "difference", "SenSTIR, ascent", "difference"),

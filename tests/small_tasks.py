@@ -1,4 +1,4 @@
-"""Small ranking tasks whose objective is counted over all rankings, and general optimisers for it: what the solver is tested against."""
+"""Small ranking tasks: their objective by counting all rankings, and its maximum by general optimisers."""
 
 import itertools
 
@@ -52,17 +52,18 @@ class Task:
             return np.mean(n * a**2) / 2
         if len(set(n)) == 1:
             return n[0] / 2 * (a + np.sqrt(epsilon) * b) ** 2
-        top = n == n.max()
-        if a <= 1e-12 * b:  # all of it to the largest queries; exact at a = 0
-            u = np.where(top, np.sqrt(epsilon / top.mean()), 0.0)
-            return np.mean(n / 2 * (a + b * u) ** 2)
-        least = n.max() * b**2 / 2
+        share = np.mean(n == n.max())
+        top = a * b * n.max() / np.sqrt(epsilon)
 
-        def spent(t):
-            return a * b / (2 * least * (1 + np.exp(t)) / n - b**2)
+        def spent(x):  # u_q at 2 lambda = x + n_max b^2
+            return a * b * n / (x + (n.max() - n) * b**2)
 
-        t = brentq(lambda t: np.log(np.mean(spent(t) ** 2) / epsilon), -60, 60, xtol=1e-14)
-        return np.mean(n / 2 * (a + b * spent(t)) ** 2)
+        if top <= 1e-12 * n.max() * b**2:  # all of it to the largest queries; exact at a = 0
+            u = np.where(n == n.max(), np.sqrt(epsilon / share), 0.0)
+        else:
+            low, high = np.log(top * np.sqrt(share)) - 1e-6, np.log(top) + 1e-6
+            u = spent(np.exp(brentq(lambda t: np.mean(spent(np.exp(t)) ** 2) / epsilon - 1, low, high, xtol=1e-14)))
+        return np.mean(n / 2 * (a + b * u) ** 2)
 
 
 def make_task(sizes=(4,) * 20, weights=(1.0, -1.0, 0.5, 0.0), seed=0, noise=1.0, shuffle=True):
@@ -155,10 +156,10 @@ def best_in_budget_of_one_direction(task, axis, epsilon, r, rho, *, alpha=0.0, s
 
 
 def distance_from_stationary(task, w, raw, r, delta, rho, alpha=0.0):
-    """How far 0 is from the superdifferential of the box's objective at w: the norm of what bounded least squares leaves over.
+    """How far 0 is from the superdifferential of the box's objective at w: what bounded least squares leaves over.
 
-    0 = grad U - alpha w - rho n T (delta sigma + r sum_k s_k V_k), T = r sum |V_k.w| + delta ||w||_1, sigma and s the signs, free in
-    [-1, 1] where weights and directions are exactly zero. Also returns |sigma| and |s| there.
+    0 = grad U - alpha w - rho n T (delta sigma + r sum_k s_k V_k) with T = r sum |V_k.w| + delta ||w||_1, and sigma and s the
+    signs, free in [-1, 1] where weights and directions are zero. Also returns |sigma| and |s| there.
     """
     along = raw @ w
     T = r * np.abs(along).sum() + delta * np.abs(w).sum()
