@@ -101,7 +101,7 @@ if files is not None:
     metric = fit_metric(task.train)
     X_hypothetical, distance = hypothetical(task.test, task.train, metric)
     some = task.test.qid <= np.unique(task.test.qid)[:30].max()
-    pairs = metric.query_distances(task.test.data[some], qid_X=task.test.qid[some], qid_Y=task.test.qid[some])
+    pairs = metric.query_distances(task.test.data[some], qid_X=task.test.qid[some])
     print(
         f"Fair distance of a test query to the nearest other one: median {np.median(distance):.0f}; of any two: "
         f"{np.median(pairs[np.triu_indices(len(pairs), 1)]):.0f}"

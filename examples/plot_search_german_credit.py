@@ -212,7 +212,8 @@ if file is not None:
 # %%
 # One split shows little: of 200 unseen people few are young, and the disparity of one split may well go the wrong
 # way. So the same again with other people held out, search included, and the differences between the ranker chosen
-# and the plain one.
+# and the plain one. On ten splits (``--full``) it gave up .012 ±.003 of NDCG, as asked, for .051 ±.021 in tau and
+# .0023 ±.0012 in disparity.
 
 
 def chosen_less_plain(split):

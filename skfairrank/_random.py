@@ -6,7 +6,18 @@ import numbers
 
 import numpy as np
 
-__all__ = ["as_generator"]
+__all__ = ["as_generator", "spawn_generators"]
+
+
+def spawn_generators(random_state, n: int) -> list[np.random.Generator]:
+    """Independent Generators from a `random_state`, one for each purpose.
+
+    A Generator that is passed gives a seed, and advances: spawning it would follow its seed sequence and not its state.
+    """
+    rng = as_generator(random_state)
+    if isinstance(random_state, np.random.Generator):
+        rng = np.random.default_rng(rng.integers(2**32, size=4))
+    return rng.spawn(n)
 
 
 def as_generator(random_state) -> np.random.Generator:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 import warnings
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from skfairrank.metrics._scorers import ranking_scores
 from skfairrank.queries import Queries
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 
@@ -130,6 +133,11 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         y = _as_labels(y, X)
         queries = queries_in_fit(qid, _num_samples(X))
         estimator = clone(self.estimator)
+        if is_classifier(estimator) and not hasattr(estimator, "decision_function"):
+            raise ValueError(
+                f"{type(estimator).__name__} is a classifier without decision_function: its labels are no scores. Use a "
+                "ranker or a regressor."
+            )
         argument = _query_argument(estimator)
         taken = inspect.signature(estimator.fit).parameters
         _check_fit_params(fit_params, queries)
@@ -165,10 +173,20 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         X = _as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
+        if not _makes_up_names(self.estimator_):
+            return ranking_scores(self.estimator_, X)
         with warnings.catch_warnings():
-            # Said above where it is so. LightGBM before 4.7 also says it of arrays, having made up names in fit.
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-            return column_or_1d(self.estimator_.predict(X))
+            warnings.filterwarnings(
+                "ignore", "X does not have valid feature names", UserWarning
+            )  # if so, it is said above
+            return ranking_scores(self.estimator_, X)
+
+
+def _makes_up_names(estimator) -> bool:
+    """LightGBM before 4.7 makes up feature names for arrays in fit, and misses them in predict."""
+    if not type(estimator).__module__.startswith("lightgbm."):
+        return False
+    return parse_version(sys.modules["lightgbm"].__version__) < parse_version("4.7")
 
 
 def _query_argument(estimator) -> str | None:

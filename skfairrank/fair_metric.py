@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import HasMethods
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairrank._validation import as_values
@@ -80,7 +80,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         "classifier": [HasMethods("fit"), None],
         "regressor": [HasMethods("fit"), None],
         "distinct": ["boolean"],
-        "rank_tolerance": [numbers.Real],
+        "rank_tolerance": [Interval(numbers.Real, 0, 1, closed="left")],
     }
 
     def __init__(
@@ -115,6 +115,9 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         ValueError
             If directions do not fit X, a named column is not in X, or sensitive features have missing values or another length.
         """
+        return self._fit(X, sensitive_features, warn=True)
+
+    def _fit(self, X, sensitive_features, *, warn):
         self._validate_params()
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         if self.directions is not None and self.sensitive_columns is not None:
@@ -126,12 +129,16 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         elif sensitive_features is not None:
             directions = self._directions_of_features(X, sensitive_features)
         else:
-            warn_caller(
-                "Nothing is treated as sensitive: the metric has no directions and no sensitive_columns, and fit got no "
-                "sensitive_features. Distances are Euclidean.",
-            )
+            if warn:
+                warn_caller(
+                    "Nothing is treated as sensitive: the metric has no directions and no sensitive_columns, and fit got "
+                    "no sensitive_features. Distances are Euclidean.",
+                )
             directions = np.zeros((0, X.shape[1]))
-        zero = ~directions.any(axis=1)
+        length = np.abs(directions).max(axis=1, initial=0.0)
+        if ((length > 0) & ((length < 1e-100) | (length > 1e100))).any():
+            raise ValueError("A sensitive direction has a length beyond 1e-100 to 1e100: rescale it.")
+        zero = length == 0
         if zero.any():
             warn_caller(
                 f"{int(zero.sum())} of {len(zero)} sensitive directions are zero, and have no effect.",
@@ -213,6 +220,8 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
             If the cost between two items is not finite.
         """
         check_is_fitted(self, "sensitive_basis_")
+        if Y is None and qid_Y is not None:
+            raise ValueError("query_distances got qid_Y without Y: give Y, or leave qid_Y out.")
         Z, queries = self._projected_queries(X, qid_X, "qid_X")
         other, others = (Z, queries) if Y is None else self._projected_queries(Y, qid_Y, "qid_Y")
         distances = np.empty((queries.n_queries, others.n_queries))

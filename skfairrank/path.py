@@ -26,7 +26,7 @@ LEAST_GAIN = 0.2
 LEAST_PENALTY = 0.03
 
 
-@dataclass
+@dataclass(eq=False)
 class SenSTIRPath:
     """Solutions along rho.
 
@@ -104,6 +104,7 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
     if not isinstance(ranker, SenSTIRRanker):
         raise TypeError(f"estimator is a {type(ranker).__name__}: give a SenSTIRRanker.")
     ranker.set_params(**params)
+    ranker._validate_params()
     if rhos is None:
         if not isinstance(n_rhos, Integral) or n_rhos < 2:
             raise ValueError(f"n_rhos={n_rhos!r}: give an integer >= 2.")
@@ -180,28 +181,31 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
             "No grid of rho can be found: utility does not depend on the features, or the regulariser leaves free what "
             "it depends on (a radius or epsilon is 0). Give rhos=."
         )
+    # Utilities are means over the queries where they are defined, slope and R over all.
+    share = float((np.maximum.reduceat(data.gain[order], data.queries.offsets[:-1]) > 0).mean())
     at_random = mean_utility(data, data.queries, np.zeros(data.X.shape[1]))
     # A first guess of the gain, mended on the way down.
-    rho, gain, before = steepest**2 / (float(data.queries.sizes.mean()) * (1.0 - at_random)), 0.0, None
+    best_gain = share * (1.0 - at_random)
+    rho, gain, before = steepest**2 / (float(data.queries.sizes.mean()) * max(best_gain, 1e-300)), 0.0, None
     coarse = ranker.set_params(tol=max(ranker.tol, 1e-3), max_iter=max(1, ranker.max_iter // 5), early_stopping=False)
     start = rho
     for _ in range(9):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a rough look is enough
             coarse.set_params(rho=float(rho)).fit(X, y, qid=qid)
-        gain = max(gain, mean_utility(data, data.queries, coarse.coef_) - at_random)
-        share = rho * _exact_regularizer(coarse, data, coarse.coef_) / max(gain, 1e-300)
-        if share <= LEAST_PENALTY:
+        gain = max(gain, share * (mean_utility(data, data.queries, coarse.coef_) - at_random))
+        cost = rho * _exact_regularizer(coarse, data, coarse.coef_) / max(gain, 1e-300)
+        if cost <= LEAST_PENALTY:
             break
-        before, rho = (rho, share), rho / 10.0
+        before, rho = (rho, cost), rho / 10.0
     else:
-        share = None
+        before = None
     low = rho
-    if before is not None and share is not None:
+    if before is not None:
         # Between two tens, on a straight line in logarithms.
-        part = np.log(before[1] / LEAST_PENALTY) / np.log(before[1] / share)
+        part = np.log(before[1] / LEAST_PENALTY) / np.log(before[1] / cost)
         low = before[0] * (rho / before[0]) ** part
-    high = start * (1.0 - at_random) / (LEAST_GAIN * max(gain, 1e-300))
+    high = start * best_gain / (LEAST_GAIN * max(gain, 1e-300))
     return np.geomspace(min(low, high / 10.0), high, n_rhos)
 
 

@@ -73,7 +73,7 @@ def sample_rankings(scores, *, qid=None, n_samples=1, random_state=None):
     Parameters
     ----------
     scores : array-like of float, shape (n_rows,)
-        Score of each row; higher is better. Any finite values.
+        Score of each row; higher is better. Finite, at most 1e150 in size.
     qid : array-like, shape (n_rows,), optional
         Query of each row, in any order. None: all rows are one list.
     n_samples : int, default=1

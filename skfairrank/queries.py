@@ -25,7 +25,7 @@ if parse_version(sklearn.__version__) < parse_version("1.8"):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Queries:
     """The rows of a data set, grouped by query: a row order plus offsets, as in a CSR matrix.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.utils.parallel import _threadpool_controller_decorator
 
 from skfairrank._kernels import attack as _attack
 from skfairrank._kernels import exact as _exact
@@ -55,16 +56,16 @@ class _Stopped(Exception):
 class _Utility:
     """Mean expected utility of all training queries and its gradient, at the weights asked last.
 
-    Weights are those of features divided by their root mean square (`scale`): an income in cents must not stop the solver.
+    Weights are those of features divided by their deviation within queries (`scale`), which is all that rankings see of them: an
+    income in cents, or a year, must not stop the solver.
     """
 
     def __init__(self, data):
-        squares = np.einsum("ij,ij->j", data.X, data.X, dtype=np.float64)
-        self.scale = np.where(squares > 0, np.sqrt(squares / len(data.X)), 1.0)
         self.data, self.order = data, data.queries.order
+        self.scale = _deviation_within_queries(data)
         n = len(self.order)
         self.h, self.slope, self.utility = np.empty(n), np.empty(n), np.empty(data.queries.n_queries)
-        self.gain = data.queries.group(data.gain) if len(data.gain) == n else data.gain[self.order]
+        self.gain = data.gain[self.order]
         sizes = data.queries.sizes
         self.work = float(np.sum(sizes * 2.0**sizes))
         self.w, self.value, self.gradient = None, 0.0, np.empty(data.X.shape[1])
@@ -89,6 +90,16 @@ class _Utility:
             self.gradient /= self.scale
             self.w, self.value = w, float(self.utility.mean())
         return self.value, self.gradient
+
+
+def _deviation_within_queries(data) -> np.ndarray:
+    """Root mean square of each feature about the mean of its query; 1 where that is zero up to rounding."""
+    offsets, sizes = data.queries.offsets, data.queries.sizes
+    X = data.X[data.queries.order].astype(np.float64)  # in the order of queries: sums do not depend on that of the rows
+    largest = np.abs(X).max(axis=0)
+    X -= np.repeat(np.add.reduceat(X, offsets[:-1], axis=0) / sizes[:, None], sizes, axis=0)
+    deviation = np.sqrt((X * X).mean(axis=0))
+    return np.where(deviation > 1e-12 * largest, deviation, 1.0)
 
 
 @dataclass
@@ -137,8 +148,23 @@ class _Run:
         if self.after_iteration is not None and self.after_iteration(self.state):
             raise _Stopped
 
+    def correct_last(self):
+        """Make the last entry of the history that of the weights chosen, where later iterations tried others."""
+        if not self.history["utility"]:
+            return
+        attack = self.adversary.attack(None, self.state.w, self.state.lambda_)
+        value, _ = self.utility(self.state.w * self.utility.scale)
+        self.state.lambda_ = attack.multiplier
+        numbers = (value, attack.regularizer, attack.query_distance, attack.multiplier)
+        for values, number in zip(self.history.values(), numbers, strict=True):
+            values[-1] = number
+        self.state.history = {name: np.array(values) for name, values in self.history.items()}
+
     def minimize(self, function, z, bounds, weights_of, tol=None):
         """L-BFGS-B from z; returns where it ended."""
+        if bounds is not None and all(lo is not None and lo == hi for lo, hi in bounds):
+            self.converged = True
+            return z
         if self.left <= 0:
             self.converged = False
             return z
@@ -168,6 +194,8 @@ def _projected_gradient(result, bounds) -> float:
     return float(gradient.max(initial=0.0))
 
 
+# On such short vectors BLAS threads wait for each other most of the time, and their number would change bits.
+@_threadpool_controller_decorator(limits=1, user_api="blas")
 def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=None, zeros=None, multipliers=None):
     """Maximise mean U - rho R - alpha/2 ||w||^2 from ``state.w``, in place on `state`.
 
@@ -199,9 +227,7 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
         elif isinstance(adversary, ExactBudget):
             _solve_budget(run, adversary, rho)
         else:
-            raise ValueError(
-                'solver="lbfgs" needs a regulariser in closed form: set adversary="exact" or "exact_box", or use solver="adam".'
-            )
+            raise TypeError(f"{type(adversary).__name__} has no closed form.")
     except _Stopped:
         pass
     except KeyboardInterrupt:
@@ -261,7 +287,7 @@ def _solve_box(run, adversary, rho, zeros, multipliers):
     d, K = box.d, box.K
     linear = np.concatenate([*((2 if box.split else 1) * [box.weight]), 2 * list(box.slope_weight)])
     strength = rho * adversary.mean_size
-    nu = np.zeros(K) if multipliers is None else multipliers.copy()
+    nu = multipliers.copy() if multipliers is not None and len(multipliers) == K else np.zeros(K)
     sigma = 1.0
 
     def objective(z):
@@ -291,7 +317,7 @@ def _solve_box(run, adversary, rho, zeros, multipliers):
         gap = box.directions @ v - box.slopes(z)
         off = np.abs(gap).max(initial=0.0)
         nu = nu + sigma * gap
-        if off <= run.tol * max(1.0, np.abs(v).max()) and (not K or 1e-3 * 10.0**-outer <= run.tol):
+        if off <= run.tol * np.abs(v).max() and (not K or 1e-3 * 10.0**-outer <= run.tol):
             break
         if run.left <= 0:
             run.converged = False
@@ -374,9 +400,14 @@ def _solve_budget(run, adversary, rho):
     inside = basis.T @ basis
     candidates, w = [(v, run.converged)], v / scale
     sensitive = np.linalg.norm(basis @ w)
-    if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(w):  # away from the kinks: no smoothing
-        candidates.append((run.minimize(objective, v, None, np.array), run.converged))
-    for projector in (np.eye(d) - inside, inside):
-        candidates.append((within(projector, v), run.converged))
-    best, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])
-    run.settle(best)
+    try:
+        if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(
+            w
+        ):  # away from the kinks: no smoothing
+            candidates.append((run.minimize(objective, v, None, np.array), run.converged))
+        for projector in (np.eye(d) - inside, inside):
+            candidates.append((within(projector, v), run.converged))
+    finally:  # also where a callback or Ctrl-C ends one of these: what is best so far
+        best, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])
+        run.settle(best)
+        run.correct_last()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -35,12 +34,6 @@ class Data:
     queries: Queries
     gain: np.ndarray
     discount: np.ndarray
-
-    @cached_property
-    def defined(self) -> np.ndarray:
-        """Whether each query has anything to gain, shape (n_queries,)."""
-        grouped = self.queries.group(self.gain)
-        return np.maximum.reduceat(grouped, self.queries.offsets[:-1]) > 0
 
 
 class Batch(NamedTuple):

@@ -3,7 +3,17 @@
 import itertools
 
 import numpy as np
-from scipy.optimize import brentq, lsq_linear, minimize
+from scipy.optimize import brentq, lsq_linear
+from scipy.optimize import minimize as scipy_minimize
+from threadpoolctl import ThreadpoolController
+
+_blas = ThreadpoolController()
+
+
+def minimize(*args, **kwargs):
+    """scipy's, on one thread: for a few variables more of them only wait for each other."""
+    with _blas.limit(limits=1, user_api="blas"):
+        return scipy_minimize(*args, **kwargs)
 
 
 class Task:

@@ -83,9 +83,16 @@ def test_a_zero_direction_has_no_effect_and_a_warning():
     assert metric.components_ == pytest.approx(np.diag([1, 0, 1])) and metric.directions_.tolist() == [[0, 1, 0]]
 
 
-def test_directions_of_any_length_count():
-    metric = SensitiveSubspaceMetric(directions=[[0.0, 1e200, 0.0]]).fit(np.eye(3))
+@pytest.mark.parametrize("length", [1e-90, 1e90])
+def test_directions_of_any_reasonable_length_count(length):
+    metric = SensitiveSubspaceMetric(directions=[[0.0, length, 0.0]]).fit(np.eye(3))
     assert metric.components_ == pytest.approx(np.diag([1, 0, 1]))
+
+
+@pytest.mark.parametrize("length", [1e-200, 1e200])
+def test_directions_whose_squares_overflow_are_an_error(length):
+    with pytest.raises(ValueError, match="rescale"):
+        SensitiveSubspaceMetric(directions=[[0.0, length, 0.0]]).fit(np.eye(3))
 
 
 def test_one_direction_may_be_flat():

@@ -330,11 +330,23 @@ def test_kinds_of_random_state():
     def coef(state):
         return PlackettLuceRanker(max_iter=5, random_state=state).fit(X, y, qid=qid).coef_.tolist()
 
-    assert coef(0) == coef(0) == coef(np.random.default_rng(0)) != coef(1)
+    assert coef(0) == coef(0) != coef(1)
+    assert coef(np.random.default_rng(0)) == coef(np.random.default_rng(0))
     assert coef(None) != coef(None)
     assert coef(np.random.RandomState(0)) == coef(np.random.RandomState(0))
     for shared in (np.random.default_rng(0), np.random.RandomState(0)):
         assert coef(shared) != coef(shared)  # it advances
+
+
+def test_a_generator_is_taken_by_its_state():
+    """Not by the seed sequence that made it, which `jumped` replaces by a fresh one."""
+    X, y, qid = problem()
+
+    def coef(bits):
+        ranker = PlackettLuceRanker(max_iter=5, random_state=np.random.Generator(bits))
+        return ranker.fit(X, y, qid=qid).coef_.tolist()
+
+    assert coef(np.random.PCG64(0).jumped(1)) == coef(np.random.PCG64(0).jumped(1)) != coef(np.random.PCG64(0))
 
 
 # What it learns

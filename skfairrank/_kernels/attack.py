@@ -299,7 +299,7 @@ def exact_budget(w, basis, sizes, shares, epsilon, subspace_radius, gradient):
         np.sqrt((sensitive * sensitive).sum()),
         np.sqrt((fair * fair).sum()),
     )
-    if b <= 1e-15 * norm_w:  # directions span w: what is left is rounding
+    if b <= 1e-12 * norm_w:  # directions span w: what is left is rounding
         b = 0.0
     a = subspace_radius * norm_sensitive
     largest, share = 0.0, 0.0

@@ -120,7 +120,7 @@ def sampled_discounts(first, last, h, offsets, noise, n_samples, discount, out):
 
 @njit
 def log_probability(first, last, h, offsets, ranks, out):
-    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)); False where ranks are no permutation."""
+    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)); NaN where ranks are no permutation."""
     n_samples = ranks.shape[0]
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]

@@ -90,6 +90,10 @@ def invariance_regularizer(
     check_same_features(metric, getattr(X, "columns", None))
     X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
     queries = Queries.from_qid(qid, len(X))
+    if np.abs(weights).max(initial=0.0) > 1e100:
+        raise ValueError(
+            "weights reach beyond 1e100: their squares overflow. Scale them (the regulariser is quadratic in them)."
+        )
     if not len(weights) == X.shape[1] == metric.directions_.shape[1]:
         raise ValueError(
             f"There are {len(weights)} weights, X has {X.shape[1]} features and the metric {metric.directions_.shape[1]}: "

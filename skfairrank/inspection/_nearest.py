@@ -20,7 +20,7 @@ _MAX_BOUNDS = 1 << 22
 _MAX_BINS = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NearestQueries:
     """What `nearest_queries` found.
 

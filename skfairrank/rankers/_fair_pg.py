@@ -88,7 +88,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "utility", and "regularizer": the mean disparity of the step's sampled rankings, without its weight.
         "query_distance" is 0.
     groups_ : ndarray, shape (2,)
-        The groups, sorted; absent where `fit` got no sensitive features.
+        The groups, sorted; absent where `fit` got no sensitive features or the weight is 0.
 
     References
     ----------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skfairrank._validation import check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
 from skfairrank.queries import REMEDY, Queries
@@ -71,7 +72,7 @@ class RankingMixin:
         ranks : ndarray of int, shape (n_rows,)
             1 for the best row of each query, aligned with the rows of X.
         """
-        scores = np.asarray(self.predict(X), dtype=np.float64)
+        scores = check_scores(self.predict(X))
         queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
         ranks = np.empty(len(scores), dtype=np.int64)
         position = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -19,7 +18,7 @@ from skfairrank.solvers import zeros_of
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
 
-def fit_metric(metric, X, sensitive_features=None):
+def fit_metric(metric, X, sensitive_features=None, *, needed=True):
     """The fitted fair metric from what `SenSTIRRanker(metric=...)` accepts; what is passed is left as it is.
 
     Parameters
@@ -28,6 +27,8 @@ def fit_metric(metric, X, sensitive_features=None):
     X : array-like, shape (n_rows, n_features)
     sensitive_features : array-like, optional
         Used only where the metric has neither directions nor sensitive_columns and is not frozen.
+    needed : bool
+        False says nothing where nothing is sensitive.
     """
     if isinstance(metric, FrozenEstimator):
         fitted = metric.estimator
@@ -48,6 +49,8 @@ def fit_metric(metric, X, sensitive_features=None):
         metric = SensitiveSubspaceMetric(directions=metric)
     else:
         metric = clone(metric)
+    if isinstance(metric, SensitiveSubspaceMetric):
+        return metric._fit(X, sensitive_features, warn=needed)
     return metric.fit(X, sensitive_features=sensitive_features)
 
 
@@ -103,7 +106,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     metric_ : SensitiveSubspaceMetric
         The fair metric as fitted.
     lambda_ : float
-        Multiplier of the transport budget after the last step (rho times that of the paper's dual).
+        Multiplier of the transport budget after the last step (rho times that of the paper's dual). Under "exact_box", which
+        has no budget, it stays where it starts.
     n_iter_ : int
     history_ : dict of ndarray, each of n_iter_ entries
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
@@ -223,10 +227,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
-        with warnings.catch_warnings():
-            if self.rho == 0:  # then nothing needs to be sensitive
-                warnings.filterwarnings("ignore", message="Nothing is treated as sensitive")
-            return fit_metric(self.metric, X, sensitive_features)
+        return fit_metric(self.metric, X, sensitive_features, needed=self.rho > 0)
 
     def _strength(self):
         return float(self.rho)
@@ -261,14 +262,16 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         raw, rho, first = self.metric_.directions_, self.rho * (1.0 - self.relax), state.history
         steps = state.n_iter
         if self.solver == "lbfgs":
+            state.n_iter = 0
             self._solve(data, state, streams[2], None, rho, zeros_of(state.w, raw))
+            state.n_iter += steps
         else:
             largest = max(float(np.abs(state.w).max()), np.finfo(float).tiny)
             zeros = zeros_of(state.w, raw, tolerance=2.0 * self.learning_rate / largest)
             projector = zeros.projector(raw)
             state.w = projector @ state.w
             state.n_iter = 0
-            self._train(data, state, streams, None, rho, projector)
+            self._train(data, state, streams, None, rho, projector, n_plain=0)
             state.n_iter += steps
         state.history = {name: np.r_[first[name], state.history[name]] for name in first}
 

@@ -1,0 +1,461 @@
+"""The path along rho: equal to cold fits, a grid with the documented ends, and what it takes and refuses."""
+
+import inspect
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from _data import shared_data
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from small_tasks import MIXED, make_task
+
+from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
+from skfairrank import path as core
+from skfairrank.inspection import invariance_regularizer
+
+OBLIQUE = [[1.0, 1.0, 0.0, 0.0]]
+TWO = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.5, -1.0, 0.3]]
+METRICS = {"axis": [[0.0, 2.0, 0.0, 0.0]], "oblique": OBLIQUE, "two": TWO}
+RHOS = np.geomspace(0.01, 10, 5)
+
+
+def solver(adversary="exact_box", **kwargs):
+    return SenSTIRRanker(**{"adversary": adversary, "solver": "lbfgs", "max_iter": 2000, "tol": 1e-6, **kwargs})
+
+
+def walk(task, **kwargs):
+    return senstir_path(task.X, task.y, **{"qid": task.qid, "metric": OBLIQUE, **kwargs})
+
+
+def objective(task, raw, adversary, rho, **bounds):
+    """U by counting all rankings, R in closed form."""
+    metric = SensitiveSubspaceMetric(raw).fit(task.X)
+    bounds = {"epsilon": 0.01, "subspace_radius": 0.2, "feature_radius": 0.02, **bounds}
+
+    def of(w):
+        R = invariance_regularizer(w, task.X, qid=task.qid, metric=metric, adversary=adversary, **bounds)
+        return task.utility(w)[0] - rho * R
+
+    return of
+
+
+def mean_ndcg(task, w):
+    """Over the queries where it is defined; `Task.utility` counts the others as 0."""
+    defined = np.mean([task.y[task.qid == k].max() > 0 for k in np.unique(task.qid)])
+    return task.utility(w)[0] / defined
+
+
+# The solutions
+
+
+@pytest.mark.parametrize("adversary", ["exact_box", "exact"])
+@pytest.mark.parametrize("name", METRICS)
+def test_every_point_is_as_good_as_a_cold_fit(name, adversary):
+    for task in (make_task(seed=1), make_task(MIXED, seed=2)):
+        path = walk(task, metric=METRICS[name], estimator=solver(adversary), rhos=RHOS)
+        for rho, w in zip(path.rhos, path.coefs):
+            cold = solver(adversary, metric=METRICS[name], rho=rho).fit(task.X, task.y, qid=task.qid).coef_
+            value = objective(task, METRICS[name], adversary, rho)
+            assert value(w) == pytest.approx(value(cold), abs=1e-6)
+
+
+def test_relaxed_points_are_those_of_cold_fits():
+    task = make_task(seed=1)
+    path = walk(task, estimator=solver(relax=0.7), rhos=RHOS)
+    for rho, w in zip(path.rhos, path.coefs):
+        cold = solver(metric=OBLIQUE, rho=rho, relax=0.7).fit(task.X, task.y, qid=task.qid).coef_
+        assert ((w == 0) == (cold == 0)).all() and w == pytest.approx(cold, rel=2e-3)
+
+
+@pytest.mark.parametrize("adversary", ["exact_box", "exact"])
+def test_it_holds_what_its_rankers_hold(adversary):
+    task = make_task(MIXED, seed=1)
+    path = walk(task, estimator=solver(adversary), rhos=RHOS)
+    metric = SensitiveSubspaceMetric(OBLIQUE).fit(task.X)
+    assert len(path.rankers) == 5 and path.rhos == pytest.approx(RHOS)
+    for k, ranker in enumerate(path.rankers):
+        assert ranker.rho == path.rhos[k]
+        np.testing.assert_array_equal(ranker.coef_, path.coefs[k])
+        assert ranker.n_iter_ == path.n_iters[k] == len(ranker.history_["utility"])
+        assert path.utilities[k] == pytest.approx(mean_ndcg(task, path.coefs[k]), rel=1e-12)
+        bounds = {"epsilon": 0.01, "subspace_radius": 0.2, "feature_radius": 0.02}
+        assert path.regularizers[k] == pytest.approx(
+            invariance_regularizer(path.coefs[k], task.X, qid=task.qid, metric=metric, adversary=adversary, **bounds),
+            rel=1e-12,
+        )
+        np.testing.assert_array_equal(ranker.metric_.directions_, OBLIQUE)
+
+
+@pytest.mark.parametrize("adversary", ["exact_box", "exact"])
+@pytest.mark.parametrize("name", METRICS)
+def test_utility_and_regularizer_fall_along_rho(name, adversary):
+    """True of exact solutions: for rho < rho', adding the two inequalities of optimality."""
+    task = make_task(seed=3)
+    path = walk(task, metric=METRICS[name], estimator=solver(adversary), n_rhos=12)
+    assert (np.diff(path.regularizers) < 1e-9).all() and (np.diff(path.utilities) < 1e-6).all()
+    assert path.regularizers[0] > 5 * path.regularizers[-1]
+
+
+def test_warm_starts_save_iterations():
+    task = make_task(MIXED, seed=1)
+    rhos = np.geomspace(0.05, 5, 25)
+    for adversary in ("exact_box", "exact"):
+        path = walk(task, metric=TWO, estimator=solver(adversary), rhos=rhos)
+        cold = [solver(adversary, metric=TWO, rho=rho).fit(task.X, task.y, qid=task.qid).n_iter_ for rho in rhos]
+        assert path.n_iters.sum() < 0.8 * sum(cold)
+
+
+def test_it_is_deterministic_and_blind_to_the_seed_and_to_interleaving():
+    task = make_task(MIXED, seed=1)
+    one = walk(task, n_rhos=4, random_state=0)
+    order = np.argsort(task.qid, kind="stable")
+    for other in (
+        walk(task, n_rhos=4, random_state=1),
+        senstir_path(task.X[order], task.y[order], qid=task.qid[order], metric=OBLIQUE, n_rhos=4),
+    ):
+        np.testing.assert_array_equal(other.rhos, one.rhos)
+        np.testing.assert_array_equal(other.coefs, one.coefs)
+
+
+# The grid
+
+
+@pytest.mark.parametrize("n_rhos", [2, 7, np.int64(3)])
+def test_the_grid_is_geometric_and_ascending(n_rhos):
+    path = walk(make_task(seed=1), n_rhos=n_rhos)
+    assert len(path.rhos) == n_rhos and path.rhos[0] > 0
+    ratios = path.rhos[1:] / path.rhos[:-1]
+    assert ratios == pytest.approx(ratios[0], rel=1e-9) and ratios[0] > 1 and path.rhos[-1] >= 10 * path.rhos[0] * 0.999
+
+
+def test_the_grid_has_forty_values_and_ends_that_do_not_depend_on_their_number():
+    assert inspect.signature(senstir_path).parameters["n_rhos"].default == 40
+    task = make_task(seed=1)
+    few, more = walk(task, n_rhos=2), walk(task, n_rhos=9)
+    assert few.rhos == pytest.approx(more.rhos[[0, -1]], rel=1e-12)
+
+
+@pytest.mark.parametrize("adversary", ["exact_box", "exact"])
+@pytest.mark.parametrize("raw", [[[1.0, 0, 0]], [[0, 0, 1.0]], [[0, 0, 0.1]], [[1.0, 0, 1.0]]])
+@pytest.mark.parametrize("sizes", [(4,) * 20, MIXED])
+def test_the_grid_ends_where_little_is_gained_and_begins_where_little_is_lost(sizes, raw, adversary):
+    """The two constants of the module, against fits without the regulariser; also where the sensitive feature matters most."""
+    task = make_task(sizes, weights=(0.3, 0.0, 1.0), seed=1)
+    path = walk(task, metric=raw, estimator=solver(adversary), n_rhos=2)
+    at_random, first, last = (mean_ndcg(task, w) for w in (np.zeros(3), *path.coefs))
+    gain = first - at_random
+    assert 0 < last - at_random < 1.1 * core.LEAST_GAIN * gain
+    share = path.rhos[0] * path.regularizers[0] / gain
+    assert core.LEAST_PENALTY / 3 < share < 1.5 * core.LEAST_PENALTY
+    free = PlackettLuceRanker(solver="lbfgs", tol=1e-4, max_iter=2000).fit(task.X, task.y, qid=task.qid).coef_
+    assert gain > 0.85 * (mean_ndcg(task, free) - at_random)
+
+
+@pytest.mark.parametrize("s", [1e-2, 1e2])
+@pytest.mark.parametrize("adversary", ["exact_box", "exact"])
+def test_the_grid_scales_with_the_units(adversary, s):
+    """R is in squared units of scores, w in inverse units of features: features and radii times s leave rho as it is, radii
+    alone divide it by s^2."""
+    task = make_task(seed=1)
+    base = walk(task, estimator=solver(adversary), n_rhos=2).rhos
+    wide = {"subspace_radius": 0.2 * s, "feature_radius": 0.02 * s, "epsilon": 0.01 * s**2}
+    scaled = senstir_path(
+        task.X * s, task.y, qid=task.qid, metric=OBLIQUE, estimator=solver(adversary), n_rhos=2, **wide
+    )
+    assert scaled.rhos == pytest.approx(base, rel=0.05)
+    assert walk(task, estimator=solver(adversary), n_rhos=2, **wide).rhos == pytest.approx(base / s**2, rel=0.05)
+
+
+def test_given_rhos_are_sorted_and_kept():
+    task = make_task(seed=1)
+    path = walk(task, rhos=[1.0, 0.0, 0.1, 0.1], alpha=0.01)
+    assert path.rhos.tolist() == [0.0, 0.1, 0.1, 1.0]
+    np.testing.assert_allclose(path.coefs[1], path.coefs[2], atol=1e-3)
+    plain = PlackettLuceRanker(solver="lbfgs", alpha=0.01).fit(task.X, task.y, qid=task.qid)
+    assert path.coefs[0] == pytest.approx(plain.coef_, abs=1e-2)  # rho = 0, from a warm start
+    assert walk(task, rhos=0.3).rhos.tolist() == [0.3]
+    given = np.array([3.0, 1.0])
+    walk(task, rhos=given)
+    assert given.tolist() == [3.0, 1.0]
+
+
+# By stochastic gradients
+
+
+@pytest.mark.parametrize("adversary", ["exact_box", "exact", "ascent"])
+def test_adam_takes_as_many_steps_again_for_all_further_points(adversary):
+    task = make_task(MIXED, seed=1)
+    path = walk(task, solver="adam", adversary=adversary, rhos=RHOS, max_iter=201, random_state=0, fair_start=0.1)
+    assert path.n_iters.tolist() == [50, 50, 50, 50, 201]  # 201 // 4; the strongest rho comes first
+    assert [len(ranker.history_["regularizer"]) for ranker in path.rankers] == path.n_iters.tolist()
+    plain = [int((ranker.history_["regularizer"] == 0).sum()) for ranker in path.rankers]
+    assert plain == [0, 0, 0, 0, 20]  # only a cold start is a fair one
+    assert walk(task, solver="adam", adversary=adversary, rhos=[0.3], max_iter=20).n_iters.tolist() == [20]
+    assert walk(task, solver="adam", adversary=adversary, rhos=RHOS, max_iter=3).n_iters.tolist() == [1, 1, 1, 1, 3]
+
+
+def test_the_regularizer_of_the_ascent_is_that_of_its_last_steps():
+    task = make_task(seed=1)
+    path = walk(task, solver="adam", adversary="ascent", rhos=RHOS, max_iter=400, random_state=0)
+    for ranker, value in zip(path.rankers, path.regularizers):
+        history = ranker.history_["regularizer"]
+        assert value == pytest.approx(history[-(len(history) // 10) :].mean(), rel=1e-12)
+
+
+def test_adam_starts_from_the_last_weights():
+    task = make_task(seed=1)
+    path = walk(
+        task, solver="adam", adversary="exact_box", rhos=[0.1, 1.0], max_iter=30, learning_rate=1e-3, random_state=0
+    )
+    first = SenSTIRRanker(OBLIQUE, rho=1.0, adversary="exact_box", max_iter=30, learning_rate=1e-3, random_state=0).fit(
+        task.X, task.y, qid=task.qid
+    )
+    np.testing.assert_array_equal(path.coefs[1], first.coef_)
+    second = first.set_params(warm_start=True, rho=0.1, fair_start=0.0).fit(task.X, task.y, qid=task.qid)
+    np.testing.assert_array_equal(path.coefs[0], second.coef_)
+
+
+def test_the_path_of_adam_is_near_that_of_lbfgs():
+    """With exact gradients and enough steps."""
+    task = make_task(seed=1)
+    rhos = [0.1, 1.0]
+    adam = walk(
+        task, solver="adam", gradient="exact", adversary="exact_box", rhos=rhos, max_iter=3000, batch_size=20,
+        learning_rate=3e-3, random_state=0,
+    )  # fmt: skip
+    exact = walk(task, estimator=solver(), rhos=rhos)
+    for k, rho in enumerate(rhos):
+        value = objective(task, OBLIQUE, "exact_box", rho)
+        assert value(adam.coefs[k]) == pytest.approx(value(exact.coefs[k]), abs=1e-3)
+
+
+def test_adam_finds_a_grid_too():
+    path = walk(
+        make_task(seed=1), solver="adam", adversary="exact_box", n_rhos=3, max_iter=300, random_state=0,
+        learning_rate=0.05,
+    )  # fmt: skip
+    assert len(path.rhos) == 3 and path.rhos[-1] > 10 * path.rhos[0] > 0
+    assert path.regularizers[0] > path.regularizers[-1]
+
+
+# What it takes
+
+
+def test_predict_has_a_row_for_each_rho():
+    task = make_task(seed=1)
+    path = walk(task, rhos=RHOS)
+    scores = path.predict(task.X[:7])
+    assert scores.shape == (5, 7) and scores == pytest.approx(path.coefs @ task.X[:7].T, rel=1e-12)
+
+
+def test_rankers_are_whole_and_independent():
+    """They predict, rank, survive pickling and clone; a refit of one leaves the others alone."""
+    task = make_task(seed=1)
+    path = walk(task, rhos=RHOS, tol=1e-6)
+    coefs = path.coefs.copy()
+    copy = pickle.loads(pickle.dumps(path))
+    np.testing.assert_array_equal(copy.predict(task.X), path.predict(task.X))
+    for k in (0, 4):
+        ranker = path.rankers[k]
+        assert sorted(ranker.rank(task.X[:5]).tolist()) == [1, 2, 3, 4, 5]
+        again = clone(ranker).fit(task.X, task.y, qid=task.qid)
+        value = objective(task, OBLIQUE, "exact_box", ranker.rho)
+        assert not hasattr(clone(ranker), "coef_") and again.rho == ranker.rho
+        assert value(again.coef_) == pytest.approx(value(ranker.coef_), abs=1e-6)
+    path.rankers[2].set_params(rho=50.0).fit(task.X, task.y, qid=task.qid)
+    for k in (0, 1, 3, 4):
+        np.testing.assert_array_equal(path.rankers[k].coef_, coefs[k])
+        assert path.rankers[k].rho == path.rhos[k]
+
+
+@pytest.mark.parametrize("kwargs", [{"rhos": [0.1, 1.0]}, {"n_rhos": 2}])
+def test_the_estimator_passed_is_left_as_it_is(kwargs):
+    task = make_task(seed=1)
+    metric = SensitiveSubspaceMetric(OBLIQUE)
+    estimator = solver(metric=metric, rho=0.7)
+    before, state = estimator.get_params(), dict(vars(estimator))
+    senstir_path(task.X, task.y, qid=task.qid, estimator=estimator, subspace_radius=0.4, **kwargs)
+    assert vars(estimator) == state and estimator.metric is metric and not hasattr(metric, "directions_")
+    assert estimator.get_params().keys() == before.keys() and estimator.rho == 0.7
+
+
+def test_settings_go_on_top_of_the_estimators():
+    task = make_task(seed=1)
+    path = senstir_path(
+        task.X, task.y, qid=task.qid, estimator=solver(metric=OBLIQUE, subspace_radius=0.1, alpha=0.5), rhos=[0.1],
+        subspace_radius=0.4,
+    )  # fmt: skip
+    ranker = path.rankers[0]
+    assert (ranker.subspace_radius, ranker.alpha, ranker.tol, ranker.adversary) == (0.4, 0.5, 1e-6, "exact_box")
+    cold = solver(metric=OBLIQUE, subspace_radius=0.4, alpha=0.5, rho=0.1).fit(task.X, task.y, qid=task.qid)
+    np.testing.assert_array_equal(ranker.coef_, cold.coef_)
+    default = senstir_path(task.X, task.y, qid=task.qid, metric=OBLIQUE, rhos=[0.1]).rankers[0]
+    assert (default.adversary, default.solver) == ("exact_box", "lbfgs")
+
+
+def test_the_metric_is_learned_once_from_sensitive_features(monkeypatch):
+    task, learned = make_task(seed=1), []
+    groups = np.random.default_rng(0).integers(0, 2, len(task.qid))
+    fit = SensitiveSubspaceMetric.fit
+
+    def counted(self, *args, **kwargs):
+        learned.append(self)
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(SensitiveSubspaceMetric, "fit", counted)
+    path = senstir_path(task.X, task.y, qid=task.qid, sensitive_features=groups, n_rhos=3)
+    assert len(learned) == 1 and len({id(ranker.metric_) for ranker in path.rankers}) == 1
+    alone = SenSTIRRanker(adversary="exact_box", solver="lbfgs").fit(
+        task.X, task.y, qid=task.qid, sensitive_features=groups
+    )
+    np.testing.assert_array_equal(path.rankers[0].metric_.directions_, alone.metric_.directions_)
+
+
+@pytest.mark.parametrize("kind", ["array", "unfitted", "frozen", "columns"])
+def test_any_form_of_metric_is_taken(kind):
+    task = make_task(seed=1)
+    metric = {
+        "array": OBLIQUE,
+        "unfitted": SensitiveSubspaceMetric(OBLIQUE),
+        "frozen": FrozenEstimator(SensitiveSubspaceMetric(OBLIQUE).fit(task.X)),
+        "columns": SensitiveSubspaceMetric(sensitive_columns=[1]),
+    }[kind]
+    found = walk(task, metric=metric, rhos=[0.1, 1.0]).rankers[0].metric_
+    assert len(found.directions_) == 2 if kind == "columns" else found.directions_.tolist() == OBLIQUE
+
+
+def test_without_anything_sensitive_it_warns_once():
+    task = make_task(seed=1)
+    with pytest.warns(UserWarning, match="Nothing is treated as sensitive") as seen:
+        path = senstir_path(task.X, task.y, qid=task.qid, n_rhos=3)
+    assert len(seen) == 1 and seen[0].filename == __file__ and len(path.rhos) == 3
+
+
+def test_names_of_features_reach_the_rankers():
+    task = make_task(seed=1)
+    X = pd.DataFrame(task.X, columns=list("abcd"))
+    groups = np.arange(len(X)) % 2
+    path = senstir_path(X, task.y, qid=task.qid, sensitive_features=groups, rhos=[0.1, 1.0])
+    assert all(ranker.feature_names_in_.tolist() == list("abcd") for ranker in path.rankers)
+    assert path.predict(X).shape == (2, len(X))
+    bare = senstir_path(task.X, task.y, qid=task.qid, sensitive_features=groups, rhos=[0.1, 1.0])
+    np.testing.assert_array_equal(bare.coefs, path.coefs)
+
+
+def test_points_that_do_not_converge_warn():
+    task = make_task(seed=1)
+    with pytest.warns(ConvergenceWarning, match="did not converge") as seen:
+        path = walk(task, rhos=RHOS, max_iter=2)
+    assert {warning.filename for warning in seen} == {__file__} and path.n_iters.max() == 2
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    "kwargs, message",
+    [
+        ({"rhos": [0.1, -1.0]}, "rhos must be finite numbers >= 0"),
+        ({"rhos": [np.nan]}, "rhos must be finite numbers >= 0"),
+        ({"rhos": [np.inf]}, "rhos must be finite numbers >= 0"),
+        ({"rhos": []}, "rhos must be finite numbers >= 0"),
+        ({"rhos": [[0.1, 1.0]]}, "rhos must be finite numbers >= 0"),
+        ({"rhos": "many"}, "could not convert string"),
+        ({"n_rhos": 1}, "n_rhos=1: give an integer >= 2"),
+        ({"n_rhos": 2.5}, "n_rhos=2.5"),
+        ({"n_rhos": True}, "n_rhos=True"),
+        ({"adversary": "ascent"}, 'give rhos=, or adversary="exact_box"'),
+        ({"adversary": "ascent", "rhos": [0.1]}, 'adversary="exact" or "exact_box", or use solver="adam"'),
+        ({"feature_radius": 0.0}, "No grid of rho can be found.*Give rhos="),
+        ({"adversary": "exact", "epsilon": 0.0}, "No grid of rho can be found.*Give rhos="),
+        ({"adversary": "somehow"}, "'adversary' parameter"),
+        ({"relaxation": 0.5}, "Invalid parameter 'relaxation'"),
+        ({"early_stopping": True, "rhos": [0.1]}, 'early_stopping=True needs solver="adam"'),
+        ({"relax": 0.5, "adversary": "exact"}, 'relax=0.5 needs adversary="exact_box"'),
+    ],
+)
+def test_bad_arguments_are_an_error_with_the_remedy(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        walk(make_task(seed=1), **kwargs)
+
+
+@pytest.mark.parametrize("estimator", [PlackettLuceRanker(), SensitiveSubspaceMetric(), SenSTIRRanker, "SenSTIR"])
+def test_the_estimator_is_a_senstir_ranker(estimator):
+    task = make_task(seed=1)
+    with pytest.raises(TypeError):
+        senstir_path(task.X, task.y, qid=task.qid, estimator=estimator)
+
+
+@pytest.mark.parametrize("of", [lambda task: 0 * task.y, lambda task: 0 * task.y + 2])
+def test_where_nothing_can_be_learned_there_is_no_grid(of):
+    task = make_task(seed=1)
+    task.y = of(task)
+    with pytest.raises(ValueError, match="No grid of rho can be found.*Give rhos="):
+        walk(task)
+    assert not walk(task, rhos=[0.1, 1.0]).coefs.any()
+
+
+def test_bad_data_are_refused_as_by_fit():
+    task = make_task(seed=1)
+    with pytest.raises(ValueError, match="NaN"):
+        senstir_path(np.where(task.X > 2, np.nan, task.X), task.y, qid=task.qid, metric=OBLIQUE)
+    with pytest.raises(ValueError, match="qid has 3 entries"):
+        senstir_path(task.X, task.y, qid=[0, 0, 1], metric=OBLIQUE)
+    with pytest.raises(TypeError, match="qid"):
+        senstir_path(task.X, task.y, metric=OBLIQUE)
+    with pytest.raises(ValueError, match=r"limited to \d+ items"):
+        senstir_path(task.X, task.y, qid=np.zeros(len(task.qid)), metric=OBLIQUE, rhos=[0.1])
+
+
+def test_an_interrupt_ends_the_path(monkeypatch):
+    """Not only the fit at which it came."""
+    task, fits = make_task(seed=1), []
+    fit = SenSTIRRanker.fit
+    from skfairrank import solvers
+
+    pull_back = solvers._linear.pull_back
+
+    def counted(self, *args, **kwargs):
+        fits.append(self.rho)
+        return fit(self, *args, **kwargs)
+
+    def interrupted(*args):
+        if len(fits) == 2:
+            raise KeyboardInterrupt
+        return pull_back(*args)
+
+    monkeypatch.setattr(SenSTIRRanker, "fit", counted)
+    monkeypatch.setattr(solvers._linear, "pull_back", interrupted)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "fit was interrupted|.*interrupted")
+        try:
+            path = walk(task, rhos=RHOS)
+        except KeyboardInterrupt:
+            path = None
+    assert len(fits) == 2
+    assert path is None or len(path.rhos) == len(path.coefs) == len(path.rankers) < 5
+
+
+# German Credit
+
+
+@pytest.mark.slow
+def test_german_credit_in_forty_values():
+    """The whole trade-off: from nearly the plain ranker to fair weights only."""
+    with np.load(shared_data("german_seed0.npz")) as data:
+        X, y, qid = (data[f"{name}_train"] for name in ("X", "y", "qid"))
+    path = senstir_path(X, y, qid=qid, metric=SensitiveSubspaceMetric(sensitive_columns=[0]))
+    assert path.coefs.shape == (40, 29) and len(path.rankers) == 40 and np.isfinite(path.coefs).all()
+    assert path.rhos[0] < 0.01 and path.rhos[-1] > 1
+    assert (np.diff(path.regularizers) < 1e-6).all() and (np.diff(path.utilities) < 1e-4).all()
+    zeros = (path.coefs == 0).sum(axis=1)
+    assert zeros[0] < 12 and zeros[-1] > 20 and path.coefs[-1, 0] == 0
+    near = np.argmin(np.abs(path.rhos - 0.3))
+    cold = SenSTIRRanker(
+        path.rankers[0].metric, rho=path.rhos[near], adversary="exact_box", solver="lbfgs", max_iter=1000
+    ).fit(X, y, qid=qid)
+    assert path.coefs[near] == pytest.approx(cold.coef_, abs=0.02)
