@@ -22,8 +22,8 @@ __all__ = ["SenSTIRPath", "senstir_path"]
 
 # The grid ends where utility can gain no more over a random order than this share of what it gains without the regulariser,
 LEAST_GAIN = 0.2
-# and begins where the penalty rho R, at its own solution, falls to this share of that gain.
-LEAST_PENALTY = 0.03
+# and begins where no more than this share of that gain is lost.
+LEAST_LOSS = 0.05
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class SenSTIRPath:
     Attributes
     ----------
     rhos : ndarray of float, shape (n_rhos,)
-        Ascending; they are fitted in descending order.
+        Ascending, as they are fitted.
     coefs : ndarray of float, shape (n_rhos, n_features)
     utilities : ndarray of float, shape (n_rhos,)
         Mean expected NDCG of the training queries where it is defined; exact for queries of up to 10 items, else from
@@ -122,8 +122,11 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
     if rhos is None:
         rhos = _grid(clone(ranker), X, y, qid, data, int(n_rhos))
     fits: list[SenSTIRRanker] = []
-    for rho in rhos[::-1]:
-        ranker.set_params(rho=float(rho)).fit(X, y, qid=qid)
+    # Upwards: weights shrink along the path. Downwards, growing scores saturate the policy within the fair weights, and their
+    # gradient no longer finds the way out.
+    for rho in rhos:
+        # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
+        ranker.set_params(rho=float(rho), warm_start=not fits or fits[-1].rho > 0).fit(X, y, qid=qid)
         if ranker._interrupted and fits:  # what it has so far is the path; fit has warned
             break
         fits.append(copy(ranker))  # the next fit replaces attributes, and leaves these alone
@@ -131,9 +134,8 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
             break
         if ranker.solver == "adam" and len(fits) == 1 and len(rhos) > 1:
             ranker.set_params(max_iter=max(1, ranker.max_iter // (len(rhos) - 1)), fair_start=0.0)
-    fits.reverse()
     return SenSTIRPath(
-        rhos=rhos[len(rhos) - len(fits) :],
+        rhos=rhos[: len(fits)],
         coefs=np.stack([fit.coef_ for fit in fits]),
         utilities=np.array([mean_utility(data, data.queries, fit.coef_) for fit in fits]),
         regularizers=np.array([_regularizer(fit, data) for fit in fits]),
@@ -184,28 +186,28 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     # Utilities are means over the queries where they are defined, slope and R over all.
     share = float((np.maximum.reduceat(data.gain[order], data.queries.offsets[:-1]) > 0).mean())
     at_random = mean_utility(data, data.queries, np.zeros(data.X.shape[1]))
-    # A first guess of the gain, mended on the way down.
-    best_gain = share * (1.0 - at_random)
-    rho, gain, before = steepest**2 / (float(data.queries.sizes.mean()) * max(best_gain, 1e-300)), 0.0, None
-    coarse = ranker.set_params(tol=max(ranker.tol, 1e-3), max_iter=max(1, ranker.max_iter // 5), early_stopping=False)
-    start = rho
-    for _ in range(9):
+    coarse = ranker.set_params(early_stopping=False)
+
+    def gain_at(rho):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a rough look is enough
             coarse.set_params(rho=float(rho)).fit(X, y, qid=qid)
-        gain = max(gain, share * (mean_utility(data, data.queries, coarse.coef_) - at_random))
-        cost = rho * _exact_regularizer(coarse, data, coarse.coef_) / max(gain, 1e-300)
-        if cost <= LEAST_PENALTY:
+        return share * (mean_utility(data, data.queries, coarse.coef_) - at_random)
+
+    gain = gain_at(0.0)
+    if gain <= 0:
+        raise ValueError("No grid of rho can be found: the ranker gains nothing over a random order. Give rhos=.")
+    high = steepest**2 / (float(data.queries.sizes.mean()) * LEAST_GAIN * gain)
+    coarse.set_params(warm_start=False, tol=max(ranker.tol, 1e-4), max_iter=max(1, ranker.max_iter // 5))
+    low, lost_before = high / 10.0, 1.0
+    for _ in range(9):
+        lost = max(1.0 - gain_at(low) / gain, 1e-6)
+        if lost <= LEAST_LOSS:
+            # Between two tens, on a straight line in logarithms.
+            part = np.log(lost_before / LEAST_LOSS) / np.log(lost_before / lost)
+            low *= 10.0 ** (1.0 - min(max(part, 0.0), 1.0))
             break
-        before, rho = (rho, cost), rho / 10.0
-    else:
-        before = None
-    low = rho
-    if before is not None:
-        # Between two tens, on a straight line in logarithms.
-        part = np.log(before[1] / LEAST_PENALTY) / np.log(before[1] / cost)
-        low = before[0] * (rho / before[0]) ** part
-    high = start * best_gain / (LEAST_GAIN * max(gain, 1e-300))
+        lost_before, low = lost, low / 10.0
     return np.geomspace(min(low, high / 10.0), high, n_rhos)
 
 

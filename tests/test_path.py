@@ -11,6 +11,7 @@ from _data import shared_data
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from small_tasks import MIXED, make_task
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
@@ -143,16 +144,15 @@ def test_the_grid_has_forty_values_and_ends_that_do_not_depend_on_their_number()
 @pytest.mark.parametrize("raw", [[[1.0, 0, 0]], [[0, 0, 1.0]], [[0, 0, 0.1]], [[1.0, 0, 1.0]]])
 @pytest.mark.parametrize("sizes", [(4,) * 20, MIXED])
 def test_the_grid_ends_where_little_is_gained_and_begins_where_little_is_lost(sizes, raw, adversary):
-    """The two constants of the module, against fits without the regulariser; also where the sensitive feature matters most."""
+    """The two constants of the module, against a fit without the regulariser; also where the sensitive feature matters most."""
     task = make_task(sizes, weights=(0.3, 0.0, 1.0), seed=1)
     path = walk(task, metric=raw, estimator=solver(adversary), n_rhos=2)
-    at_random, first, last = (mean_ndcg(task, w) for w in (np.zeros(3), *path.coefs))
-    gain = first - at_random
-    assert 0 < last - at_random < 1.1 * core.LEAST_GAIN * gain
-    share = path.rhos[0] * path.regularizers[0] / gain
-    assert core.LEAST_PENALTY / 3 < share < 1.5 * core.LEAST_PENALTY
+    later = solver(adversary, metric=raw, rho=10 * path.rhos[0]).fit(task.X, task.y, qid=task.qid).coef_
     free = PlackettLuceRanker(solver="lbfgs", tol=1e-4, max_iter=2000).fit(task.X, task.y, qid=task.qid).coef_
-    assert gain > 0.85 * (mean_ndcg(task, free) - at_random)
+    at_random, at_best, *gains = (mean_ndcg(task, w) for w in (np.zeros(3), free, *path.coefs, later))
+    first, last, after = (np.array(gains) - at_random) / (at_best - at_random)
+    assert 0 < last < 1.1 * core.LEAST_GAIN
+    assert 1 - first < 1.5 * core.LEAST_LOSS and 1 - after > core.LEAST_LOSS  # a tenfold rho loses more
 
 
 @pytest.mark.parametrize("s", [1e-2, 1e2])
@@ -176,7 +176,7 @@ def test_given_rhos_are_sorted_and_kept():
     assert path.rhos.tolist() == [0.0, 0.1, 0.1, 1.0]
     np.testing.assert_allclose(path.coefs[1], path.coefs[2], atol=1e-3)
     plain = PlackettLuceRanker(solver="lbfgs", alpha=0.01).fit(task.X, task.y, qid=task.qid)
-    assert path.coefs[0] == pytest.approx(plain.coef_, abs=1e-2)  # rho = 0, from a warm start
+    np.testing.assert_array_equal(path.coefs[0], plain.coef_)
     assert walk(task, rhos=0.3).rhos.tolist() == [0.3]
     given = np.array([3.0, 1.0])
     walk(task, rhos=given)
@@ -190,12 +190,12 @@ def test_given_rhos_are_sorted_and_kept():
 def test_adam_takes_as_many_steps_again_for_all_further_points(adversary):
     task = make_task(MIXED, seed=1)
     path = walk(task, solver="adam", adversary=adversary, rhos=RHOS, max_iter=201, random_state=0, fair_start=0.1)
-    assert path.n_iters.tolist() == [50, 50, 50, 50, 201]  # 201 // 4; the strongest rho comes first
+    assert path.n_iters.tolist() == [201, 50, 50, 50, 50]  # 201 // 4; the weakest rho comes first
     assert [len(ranker.history_["regularizer"]) for ranker in path.rankers] == path.n_iters.tolist()
     plain = [int((ranker.history_["regularizer"] == 0).sum()) for ranker in path.rankers]
-    assert plain == [0, 0, 0, 0, 20]  # only a cold start is a fair one
+    assert plain == [20, 0, 0, 0, 0]  # only a cold start is a fair one
     assert walk(task, solver="adam", adversary=adversary, rhos=[0.3], max_iter=20).n_iters.tolist() == [20]
-    assert walk(task, solver="adam", adversary=adversary, rhos=RHOS, max_iter=3).n_iters.tolist() == [1, 1, 1, 1, 3]
+    assert walk(task, solver="adam", adversary=adversary, rhos=RHOS, max_iter=3).n_iters.tolist() == [3, 1, 1, 1, 1]
 
 
 def test_the_regularizer_of_the_ascent_is_that_of_its_last_steps():
@@ -211,12 +211,12 @@ def test_adam_starts_from_the_last_weights():
     path = walk(
         task, solver="adam", adversary="exact_box", rhos=[0.1, 1.0], max_iter=30, learning_rate=1e-3, random_state=0
     )
-    first = SenSTIRRanker(OBLIQUE, rho=1.0, adversary="exact_box", max_iter=30, learning_rate=1e-3, random_state=0).fit(
+    first = SenSTIRRanker(OBLIQUE, rho=0.1, adversary="exact_box", max_iter=30, learning_rate=1e-3, random_state=0).fit(
         task.X, task.y, qid=task.qid
     )
-    np.testing.assert_array_equal(path.coefs[1], first.coef_)
-    second = first.set_params(warm_start=True, rho=0.1, fair_start=0.0).fit(task.X, task.y, qid=task.qid)
-    np.testing.assert_array_equal(path.coefs[0], second.coef_)
+    np.testing.assert_array_equal(path.coefs[0], first.coef_)
+    second = first.set_params(warm_start=True, rho=1.0, fair_start=0.0).fit(task.X, task.y, qid=task.qid)
+    np.testing.assert_array_equal(path.coefs[1], second.coef_)
 
 
 def test_the_path_of_adam_is_near_that_of_lbfgs():
@@ -297,21 +297,21 @@ def test_settings_go_on_top_of_the_estimators():
     assert (default.adversary, default.solver) == ("exact_box", "lbfgs")
 
 
+class CountedRegression(LogisticRegression):
+    fits = 0
+
+    def fit(self, *args, **kwargs):
+        CountedRegression.fits += 1
+        return super().fit(*args, **kwargs)
+
+
 def test_the_metric_is_learned_once_from_sensitive_features(monkeypatch):
-    task, learned = make_task(seed=1), []
-    groups = np.random.default_rng(0).integers(0, 2, len(task.qid))
-    fit = SensitiveSubspaceMetric.fit
-
-    def counted(self, *args, **kwargs):
-        learned.append(self)
-        return fit(self, *args, **kwargs)
-
-    monkeypatch.setattr(SensitiveSubspaceMetric, "fit", counted)
-    path = senstir_path(task.X, task.y, qid=task.qid, sensitive_features=groups, n_rhos=3)
-    assert len(learned) == 1 and len({id(ranker.metric_) for ranker in path.rankers}) == 1
-    alone = SenSTIRRanker(adversary="exact_box", solver="lbfgs").fit(
-        task.X, task.y, qid=task.qid, sensitive_features=groups
-    )
+    monkeypatch.setattr(CountedRegression, "fits", 0)
+    task, groups = make_task(seed=1), np.random.default_rng(0).integers(0, 2, 80)
+    metric = SensitiveSubspaceMetric(classifier=CountedRegression())
+    path = walk(task, metric=metric, sensitive_features=groups, n_rhos=3)
+    assert CountedRegression.fits == 1 and len({id(ranker.metric_) for ranker in path.rankers}) == 1
+    alone = solver(metric=metric).fit(task.X, task.y, qid=task.qid, sensitive_features=groups)
     np.testing.assert_array_equal(path.rankers[0].metric_.directions_, alone.metric_.directions_)
 
 
@@ -450,7 +450,7 @@ def test_german_credit_in_forty_values():
         X, y, qid = (data[f"{name}_train"] for name in ("X", "y", "qid"))
     path = senstir_path(X, y, qid=qid, metric=SensitiveSubspaceMetric(sensitive_columns=[0]))
     assert path.coefs.shape == (40, 29) and len(path.rankers) == 40 and np.isfinite(path.coefs).all()
-    assert path.rhos[0] < 0.01 and path.rhos[-1] > 1
+    assert path.rhos[0] < 0.05 and path.rhos[-1] > 1
     assert (np.diff(path.regularizers) < 1e-6).all() and (np.diff(path.utilities) < 1e-4).all()
     zeros = (path.coefs == 0).sum(axis=1)
     assert zeros[0] < 12 and zeros[-1] > 20 and path.coefs[-1, 0] == 0

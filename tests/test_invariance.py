@@ -1,0 +1,376 @@
+"""The invariance regulariser as users call it: closed forms, corners and SLSQP, the ascent, what it takes and refuses."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+from scipy.optimize import minimize
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from small_tasks import make_task
+
+from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank._kernels import attack as kernels
+from skfairrank.inspection import invariance_regularizer
+
+SIZES = {
+    "one size": (4, 4, 4),
+    "mixed": (2, 3, 5, 5),
+    "one large": (1, 1, 1, 9),
+    "single query": (6,),
+    "single rows": (1, 1),
+}
+every_size = pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+BOUNDS = [(0.3, 0.7, 0.02), (0.01, 0.2, 0.1), (2.0, 0.05, 0.5)]  # epsilon, subspace_radius, feature_radius
+
+
+def problem(sizes, K=2, d=5, seed=0):
+    """Weights, rows in shuffled queries, and a metric whose directions are neither orthogonal nor of unit norm."""
+    rng = np.random.default_rng(seed)
+    qid = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return rng.normal(size=d), rng.normal(size=(len(qid), d)), qid, metric_of(rng.normal(size=(K, d)) * 3 + 0.1)
+
+
+def metric_of(raw):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Nothing is treated as sensitive")
+        return SensitiveSubspaceMetric(raw if len(raw) else None).fit(np.zeros((2, np.shape(raw)[1])))
+
+
+# Values
+
+
+@every_size
+@pytest.mark.parametrize("K", [0, 1, 2, 5])
+def test_the_budget_is_what_slsqp_finds(sizes, K):
+    """Over what each query spends."""
+    w, X, qid, metric = problem(sizes, K)
+    for epsilon, r, _ in BOUNDS:
+        got = invariance_regularizer(w, X, qid=qid, metric=metric, epsilon=epsilon, subspace_radius=r)
+        assert isinstance(got, float)
+        if K == 5:  # the directions span everything: nothing to buy
+            assert got == pytest.approx(np.mean(sizes) / 2 * (r * np.linalg.norm(w)) ** 2, rel=1e-12)
+        else:
+            found = reference.budget_supremum(w, metric.sensitive_basis_, sizes, epsilon, r)
+            assert got == pytest.approx(found, rel=1e-8)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
+def test_no_moves_of_single_items_are_better(sizes):
+    """Every coordinate of every item is free, by SLSQP."""
+    w, X, qid, metric = problem(sizes, K=1, d=3)
+    got = invariance_regularizer(w, X, qid=qid, metric=metric, epsilon=0.3, subspace_radius=0.5)
+    found = reference.item_moves_supremum(w, metric.sensitive_basis_, sizes, 0.3, 0.5, np.random.default_rng(0))
+    assert got == pytest.approx(found, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 4, 100])
+def test_one_size_has_a_closed_form(n):
+    w, X, qid, metric = problem((n, n, n))
+    a = 0.7 * np.linalg.norm(metric.sensitive_basis_ @ w)
+    b = np.linalg.norm(w - metric.sensitive_basis_.T @ metric.sensitive_basis_ @ w)
+    for epsilon in (0.0, 1e-9, 0.3, 1e6):
+        got = invariance_regularizer(w, X, qid=qid, metric=metric, epsilon=epsilon, subspace_radius=0.7)
+        assert got == pytest.approx(n / 2 * (a + np.sqrt(epsilon) * b) ** 2, rel=1e-12)
+
+
+@every_size
+@pytest.mark.parametrize("K", [0, 1, 3])
+def test_the_box_is_the_best_of_its_corners(sizes, K):
+    w, X, qid, metric = problem(sizes, K)
+    for _, r, delta in BOUNDS:
+        got = invariance_regularizer(
+            w, X, qid=qid, metric=metric, subspace_radius=r, feature_radius=delta, adversary="exact_box"
+        )
+        corners = reference.box_supremum(w, metric.directions_, np.mean(sizes), r, delta)
+        assert isinstance(got, float) and got == pytest.approx(corners, rel=1e-12)
+
+
+def test_limits():
+    w, X, qid, metric = problem((2, 3, 5))
+    A = metric.sensitive_basis_
+    R = lambda **k: invariance_regularizer(w, X, qid=qid, metric=metric, **k)  # noqa: E731
+    assert R(epsilon=0, subspace_radius=0) == 0 == R(adversary="exact_box", subspace_radius=0, feature_radius=0)
+    assert R(epsilon=0, subspace_radius=0.5) == pytest.approx(10 / 3 / 2 * 0.25 * (A @ w) @ (A @ w), rel=1e-12)
+    # Nothing but the budget: all of it to the query of 5
+    fair = w - A.T @ A @ w
+    assert R(epsilon=0.3, subspace_radius=0) == pytest.approx(5 / 2 * 0.3 * fair @ fair, rel=1e-12)
+    assert R(epsilon=0.3, subspace_radius=1e-9) == pytest.approx(5 / 2 * 0.3 * fair @ fair, rel=1e-6)
+    assert R(adversary="exact_box", subspace_radius=0, feature_radius=0.1) == pytest.approx(
+        10 / 3 / 2 * (0.1 * np.abs(w).sum()) ** 2, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("adversary", ["exact", "exact_box"])
+def test_it_is_the_square_of_a_norm(adversary):
+    """Of the weights: homogeneous of degree two, convex, monotone in every bound."""
+    w, X, qid, metric = problem((2, 3, 5))
+    other = np.random.default_rng(1).normal(size=5)
+    R = lambda w, **k: invariance_regularizer(  # noqa: E731
+        w, X, qid=qid, metric=metric, adversary=adversary, **{"epsilon": 0.1, "feature_radius": 0.1, **k}
+    )
+    assert R(-3 * w) == pytest.approx(9 * R(w), rel=1e-10) and R(0 * w) == 0
+    assert R(w + other) ** 0.5 <= (R(w) ** 0.5 + R(other) ** 0.5) * (1 + 1e-12)
+    assert R(w, subspace_radius=0.3) > R(w, subspace_radius=0.2) > R(w, subspace_radius=0)
+    wider = {"epsilon": 0.2} if adversary == "exact" else {"feature_radius": 0.2}
+    unused = {"epsilon": 9.0} if adversary == "exact_box" else {"feature_radius": 9.0}
+    assert R(w, **wider) > R(w) == R(w, **unused)
+
+
+@pytest.mark.parametrize("adversary", ["exact", "exact_box"])
+def test_only_the_sizes_of_queries_count(adversary):
+    w, X, qid, metric = problem((2, 3, 5))
+    settings = {"metric": metric, "adversary": adversary, "feature_radius": 0.1}
+    once = invariance_regularizer(w, X, qid=qid, **settings)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(10)
+    assert invariance_regularizer(w, X[order], qid=qid[order], **settings) == once
+    assert invariance_regularizer(w, 1e3 * rng.normal(size=X.shape), qid=np.sort(qid), **settings) == once
+    names = np.array(["c", "a", "b"])[qid]
+    assert invariance_regularizer(w, X.astype(np.float32), qid=names, **settings) == pytest.approx(once, rel=1e-14)
+    twice = invariance_regularizer(w, np.vstack([X, X]), qid=np.r_[qid, qid + 3], **settings)
+    assert twice == pytest.approx(once, rel=1e-12)  # a mean over queries
+
+
+# The ascent
+
+
+@every_size
+@pytest.mark.parametrize("K", [0, 1, 2, 5])
+def test_the_ascent_comes_close_from_below(sizes, K):
+    for seed in range(2):
+        w, X, qid, metric = problem(sizes, K, seed=seed)
+        w *= 10.0 ** (4 * seed - 2)
+        for epsilon, r, delta in BOUNDS[seed : seed + 2]:
+            bounds = {"qid": qid, "metric": metric, "epsilon": epsilon, "subspace_radius": r}
+            exact = invariance_regularizer(w, X, **bounds)
+            found = invariance_regularizer(w, X, **bounds, adversary="ascent", n_starts=3, random_state=seed)
+            assert 0.99 * exact < found <= exact * (1 + 1e-12)
+            bounds["feature_radius"] = delta
+            exact = invariance_regularizer(w, X, **bounds, adversary="exact_box")
+            found = invariance_regularizer(w, X, **bounds, adversary="ascent", n_starts=3, random_state=seed)
+            assert 0.97 * exact < found <= exact * (1 + 1e-12)
+
+
+def test_the_ascent_stays_below_with_few_steps_and_at_the_limits():
+    w, X, qid, metric = problem((2, 3, 5))
+    for epsilon, r, delta in ((0.0, 0.2, 0.0), (0.3, 0.0, 0.1), (0.0, 0.0, 0.0), (0.3, 0.2, 0.1)):
+        for n_steps in (1, 2, 50):
+            bounds = {"qid": qid, "metric": metric, "epsilon": epsilon, "subspace_radius": r}
+            settings = {"adversary": "ascent", "n_steps": n_steps, "n_starts": 2, "random_state": 0}
+            found = invariance_regularizer(w, X, **bounds, **settings)
+            assert 0 <= found <= invariance_regularizer(w, X, **bounds) * (1 + 1e-12)
+            box = invariance_regularizer(w, X, **bounds, feature_radius=delta, adversary="exact_box")
+            assert 0 <= invariance_regularizer(w, X, **bounds, feature_radius=delta, **settings) <= box * (1 + 1e-12)
+
+
+def test_more_starts_and_steps_never_find_less():
+    """The first starts are the same."""
+    w, X, qid, metric = problem((2, 3, 5), K=1)
+    few, more = (
+        invariance_regularizer(w, X, qid=qid, metric=metric, adversary="ascent", n_steps=3, n_starts=n, random_state=0)
+        for n in (1, 8)
+    )
+    assert few <= more
+
+
+def test_the_ascent_repeats_with_its_seed():
+    w, X, qid, metric = problem((2, 3, 5))
+    find = lambda seed: invariance_regularizer(  # noqa: E731
+        w, X, qid=qid, metric=metric, adversary="ascent", n_steps=4, n_starts=1, random_state=seed
+    )
+    assert find(0) == find(0) == find(np.random.default_rng(0)) != find(1)
+    state = np.random.get_state()[1].copy()
+    find(None)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)
+
+
+# The gradients that training subtracts
+
+
+@every_size
+@pytest.mark.parametrize("K", [0, 1, 2, 5])
+def test_gradients_are_slopes_where_it_is_smooth(sizes, K):
+    """Of the public function by central differences; all weights and directions away from zero."""
+    w, X, qid, metric = problem(sizes, K, seed=3)
+    raw, basis = np.ascontiguousarray(metric.directions_), np.ascontiguousarray(metric.sensitive_basis_)
+    distinct, count = np.unique(np.asarray(sizes, float), return_counts=True)
+    gradient = np.empty(5)
+
+    def slope(**bounds):
+        return reference.finite_difference(
+            lambda w: invariance_regularizer(w, X, qid=qid, metric=metric, **bounds), w, step=1e-6
+        )
+
+    for epsilon, r, delta in BOUNDS:
+        kernels.exact_budget(w, basis, distinct, count / count.sum(), epsilon, r, gradient)
+        assert gradient == pytest.approx(slope(epsilon=epsilon, subspace_radius=r), rel=1e-5, abs=1e-7)
+        kernels.exact_box(w, raw, basis, float(np.mean(sizes)), r, delta, gradient)
+        box = slope(subspace_radius=r, feature_radius=delta, adversary="exact_box")
+        assert gradient == pytest.approx(box, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (2, 3, 5)])
+@pytest.mark.parametrize("adversary", ["exact", "exact_box"])
+def test_gradients_are_subgradients_at_kinks(adversary, sizes):
+    """R is convex: R(v) >= R(w) + g.(v - w), also where w is zero in part, orthogonal to a direction, or within the subspace."""
+    rng = np.random.default_rng(0)
+    raw = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.0]])
+    metric, X, qid = metric_of(raw), np.zeros((sum(sizes), 4)), np.repeat(np.arange(len(sizes)), sizes)
+    distinct, count = np.unique(np.asarray(sizes, float), return_counts=True)
+    R = lambda w: invariance_regularizer(  # noqa: E731
+        w, X, qid=qid, metric=metric, adversary=adversary, epsilon=0.1, feature_radius=0.1
+    )
+    for w in ([1.0, -1.0, 0.0, 2.0], [1.0, 1.0, -1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]):
+        w, g = np.array(w), np.empty(4)
+        if adversary == "exact":
+            kernels.exact_budget(w, metric.sensitive_basis_, distinct, count / count.sum(), 0.1, 0.2, g)
+        else:
+            kernels.exact_box(w, raw, metric.sensitive_basis_, float(np.mean(sizes)), 0.2, 0.1, g)
+        for v in w + rng.normal(size=(200, 4)) * np.repeat([1e-4, 1e-2, 1.0, 10.0], 50)[:, None]:
+            assert R(v) >= R(w) + g @ (v - w) - 1e-12
+
+
+# What it takes
+
+
+def test_a_ranker_brings_its_weights_and_its_metric():
+    task = make_task(seed=1)
+    raw = np.array([[1.0, 1.0, 0.0, 0.0]])
+    ranker = SenSTIRRanker(raw, max_iter=50, random_state=0).fit(task.X, task.y, qid=task.qid)
+    own = invariance_regularizer(ranker.coef_, task.X, qid=task.qid, metric=ranker.metric_)
+    assert own > 0
+    assert invariance_regularizer(ranker, task.X, qid=task.qid) == own
+    assert invariance_regularizer(FrozenEstimator(ranker), task.X, qid=task.qid) == own
+    other = metric_of([[0.0, 0.0, 0.0, 1.0]])
+    given = invariance_regularizer(ranker, task.X, qid=task.qid, metric=other)
+    assert given == invariance_regularizer(ranker.coef_, task.X, qid=task.qid, metric=other) != own
+    assert invariance_regularizer(ranker, task.X, qid=task.qid, metric=FrozenEstimator(other)) == given
+
+
+@pytest.mark.parametrize("adversary", ["exact", "exact_box"])
+def test_it_is_what_training_recorded(adversary):
+    """The last regulariser in the history of a converged fit."""
+    task = make_task((2, 3, 4) * 8, seed=1)
+    ranker = SenSTIRRanker([[1.0, 1.0, 0.0, 0.0]], adversary=adversary, solver="lbfgs", tol=1e-7, max_iter=2000)
+    ranker.fit(task.X, task.y, qid=task.qid)
+    got = invariance_regularizer(ranker, task.X, qid=task.qid, adversary=adversary, feature_radius=0.02)
+    assert got == pytest.approx(ranker.history_["regularizer"][-1], rel=1e-4)
+
+
+@pytest.mark.parametrize("model", [LinearRegression(), LogisticRegression()])
+def test_any_linear_model_will_do(model):
+    task, metric = make_task(seed=1), metric_of([[1.0, 1.0, 0.0, 0.0]])
+    model.fit(task.X, task.y > 2)
+    got = invariance_regularizer(model, task.X, qid=task.qid, metric=metric)
+    assert got == invariance_regularizer(np.ravel(model.coef_), task.X, qid=task.qid, metric=metric) > 0
+
+
+@pytest.mark.parametrize("form", [list, tuple, pd.Series, lambda w: w[:, None], lambda w: w[None], np.float32])
+def test_weights_in_any_form(form):
+    w, X, qid, metric = problem((2, 3))
+    assert invariance_regularizer(form(w), pd.DataFrame(X), qid=list(qid), metric=metric) == pytest.approx(
+        invariance_regularizer(w, X, qid=qid, metric=metric), rel=1e-6
+    )
+
+
+# What it refuses
+
+
+def refuse(message, error=ValueError, weights=None, **kwargs):
+    w, X, qid, metric = problem((2, 3))
+    with pytest.raises(error, match=message):
+        invariance_regularizer(
+            w if weights is None else weights, kwargs.pop("X", X), **{"qid": qid, "metric": metric, **kwargs}
+        )
+
+
+@pytest.mark.parametrize("name", ["epsilon", "subspace_radius", "feature_radius"])
+@pytest.mark.parametrize("value", [-1e-9, np.inf, np.nan])
+@pytest.mark.parametrize("adversary", ["exact", "exact_box", "ascent"])
+def test_bounds_are_finite_and_not_negative(name, value, adversary):
+    refuse(rf"{name}=.*finite number >= 0", **{"feature_radius": 0.1, name: value, "adversary": adversary})
+
+
+def test_bad_arguments_are_an_error():
+    refuse("adversary='box': choose", adversary="box")
+    refuse("needs feature_radius", adversary="exact_box")
+    refuse("metric is missing", metric=None)
+    refuse("not fitted", NotFittedError, metric=SensitiveSubspaceMetric([[1.0, 0, 0, 0, 0]]))
+    refuse("qid has 2 entries for 5 rows", qid=[0, 1])
+    refuse("qid is missing", qid=None)
+    refuse("NaN", weights=[1.0, 2.0, np.nan, 0.0, 0.0])
+    refuse("NaN", X=np.full((5, 5), np.nan))
+    refuse("could not convert", weights=list("abcde"))
+    refuse("random_state", adversary="ascent", random_state="seed")
+
+
+@pytest.mark.parametrize("which", ["weights", "X", "metric"])
+def test_other_features_are_an_error_that_counts_them(which):
+    w, X, _, metric = problem((2, 3))
+    refuse(
+        "weights, X has . features and the metric .: they must be the same features",
+        weights=w[:4] if which == "weights" else w,
+        X=X[:, :4] if which == "X" else X,
+        metric=metric_of([[1.0, 0, 0, 0]]) if which == "metric" else metric,
+    )
+
+
+def test_features_of_other_names_are_an_error():
+    """The same columns in another order would be mixed up in silence."""
+    task = make_task(seed=1)
+    X = pd.DataFrame(task.X, columns=list("abcd"))
+    metric = SensitiveSubspaceMetric([[1.0, 1.0, 0.0, 0.0]]).fit(X)
+    turned = X[list("badc")]
+    ranker = PlackettLuceRanker(max_iter=5, random_state=0).fit(turned, task.y, qid=task.qid)
+    with pytest.raises(ValueError, match=r"features.*'b', 'a'"):
+        invariance_regularizer(ranker, turned, qid=task.qid, metric=metric)
+    with pytest.raises(ValueError, match=r"features.*'a', 'b'"):
+        invariance_regularizer(ranker, X, qid=task.qid, metric=metric)
+    same = PlackettLuceRanker(max_iter=5, random_state=0).fit(X, task.y, qid=task.qid)
+    assert invariance_regularizer(same, X, qid=task.qid, metric=metric) == invariance_regularizer(
+        same, task.X, qid=task.qid, metric=metric
+    )
+
+
+def test_models_without_linear_scores_are_an_error_with_the_remedy():
+    task, metric = make_task(seed=1), metric_of([[1.0, 1.0, 0.0, 0.0]])
+    ask = lambda model: invariance_regularizer(model, task.X, qid=task.qid, metric=metric)  # noqa: E731
+    pipeline = make_pipeline(StandardScaler(), LinearRegression()).fit(task.X, task.y)
+    with pytest.raises(ValueError, match="pass the pipeline's last step, and X as transformed"):
+        ask(pipeline)
+    assert invariance_regularizer(pipeline[-1], pipeline[:-1].transform(task.X), qid=task.qid, metric=metric) > 0
+    with pytest.raises(ValueError, match="GaussianNB has no coef_"):
+        ask(GaussianNB().fit(task.X, task.y))
+    with pytest.raises(NotFittedError):
+        ask(SenSTIRRanker())
+    with pytest.raises(ValueError, match="features"):  # a row of weights for each class
+        ask(LogisticRegression().fit(task.X, task.y))
+    with pytest.raises(ValueError, match="metric is missing"):
+        invariance_regularizer(
+            PlackettLuceRanker(max_iter=2, random_state=0).fit(task.X, task.y, qid=task.qid), task.X, qid=task.qid
+        )
+    with pytest.raises((ValueError, NotFittedError)):
+        ask(QueryRanker(LinearRegression()))
+
+
+def test_the_worst_query_can_be_reached_within_the_bounds():
+    """What the supremum stands for: moves found by SLSQP for one item of the box change its score by as much, no more."""
+    w, _, _, metric = problem((1,), K=2)
+    raw, r, delta = metric.directions_, 0.3, 0.1
+    X, qid = np.zeros((1, 5)), [0]
+
+    def gap(z):
+        return -((raw.T @ z[:2] + z[2:]) @ w)
+
+    found = minimize(gap, np.zeros(7), method="SLSQP", bounds=[(-r, r)] * 2 + [(-delta, delta)] * 5)
+    got = invariance_regularizer(
+        w, X, qid=qid, metric=metric, subspace_radius=r, feature_radius=delta, adversary="exact_box"
+    )
+    assert got == pytest.approx(found.fun**2 / 2, rel=1e-8)
