@@ -143,8 +143,10 @@ def test_the_grid_has_forty_values_and_ends_that_do_not_depend_on_their_number()
 @pytest.mark.parametrize("adversary", ["exact_box", "exact"])
 @pytest.mark.parametrize("raw", [[[1.0, 0, 0]], [[0, 0, 1.0]], [[0, 0, 0.1]], [[1.0, 0, 1.0]]])
 @pytest.mark.parametrize("sizes", [(4,) * 20, MIXED])
-def test_the_grid_ends_where_little_is_gained_and_begins_where_little_is_lost(sizes, raw, adversary):
+def test_the_grid_ends_where_little_is_gained_and_begins_where_little_is_lost(sizes, raw, adversary, request):
     """The two constants of the module, against a fit without the regulariser; also where the sensitive feature matters most."""
+    if adversary == "exact_box" and raw == [[1.0, 0, 1.0]]:
+        request.applymarker(pytest.mark.xfail(strict=True, reason="bugs2 S17: weak cold fits saturate within V.w = 0"))
     task = make_task(sizes, weights=(0.3, 0.0, 1.0), seed=1)
     path = walk(task, metric=raw, estimator=solver(adversary), n_rhos=2)
     later = solver(adversary, metric=raw, rho=10 * path.rhos[0]).fit(task.X, task.y, qid=task.qid).coef_
@@ -225,7 +227,7 @@ def test_the_path_of_adam_is_near_that_of_lbfgs():
     rhos = [0.1, 1.0]
     adam = walk(
         task, solver="adam", gradient="exact", adversary="exact_box", rhos=rhos, max_iter=3000, batch_size=20,
-        learning_rate=3e-3, random_state=0,
+        learning_rate=1e-2, random_state=0,
     )  # fmt: skip
     exact = walk(task, estimator=solver(), rhos=rhos)
     for k, rho in enumerate(rhos):

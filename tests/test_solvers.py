@@ -187,6 +187,16 @@ def test_directions_can_be_split_joined_turned_round_and_rescaled():
 # Limits of the box
 
 
+@pytest.mark.xfail(strict=True, reason="bugs2 S17: from a cold start scores saturate within V.w = 0")
+def test_a_weak_box_gains_what_the_plain_ranker_does():
+    for weights, raw, seed in (((0.3, 0.0, 1.0), [[1.0, 0.0, 1.0]], 1), ((1.0, -1.0, 0.5, 0.0), OBLIQUE, 5)):
+        task = make_task(weights=weights, seed=seed)
+        plain = fit_plain(task, tol=1e-5).coef_
+        for rho in (1e-8, 1e-5):
+            weak = fit_box(task, raw, rho, delta=0.02, tol=1e-5).coef_
+            assert task.utility(weak)[0] > task.utility(plain)[0] - 2e-3
+
+
 def test_a_box_without_width_is_no_regulariser():
     task = make_task(seed=0)
     plain = fit_plain(task, 0.01)
