@@ -308,6 +308,28 @@ def _solve_box(run, adversary, rho, zeros, multipliers):
         return ridge - value + 0.5 * strength * total**2 + float(gap @ (nu + 0.5 * sigma * gap)), out
 
     z, bounds = box.start(run.state.w * run.utility.scale), box.bounds()
+    if K and not z.any() and not box.fixed_directions.any():
+        # Not from within the kinks: scores would grow there until the policy is saturated, and no gradient leads out. First
+        # without the directions' part of R, then with the multipliers that belong to it.
+        n_weights = len(z) - 2 * K
+
+        def without_directions(part):
+            v = box.weights(np.concatenate([part, np.zeros(2 * K)]))
+            value, gradient = run.utility(v)
+            ridge, pull = run.ridge(v)
+            total, on_v = float(linear[:n_weights] @ part), pull - gradient
+            slope = strength * total * linear[:n_weights]
+            slope[:d] += on_v
+            if box.split:
+                slope[d:] -= on_v
+            return ridge - value + 0.5 * strength * total**2, slope
+
+        def weights_of(part):
+            return box.weights(np.concatenate([part, np.zeros(2 * K)]))
+
+        part = run.minimize(without_directions, z[:n_weights], bounds[:n_weights], weights_of, tol=max(run.tol, 1e-3))
+        z = box.start(weights_of(part))
+        nu = strength * float(linear @ z) * box.slope_weight * np.sign(box.slopes(z))
     worst = np.inf
     for outer in range(30):
         # The first rounds only have to show which way the multipliers move.
