@@ -278,8 +278,9 @@ def run_split(make_task: Callable[[int], Task], make_systems, seed: int) -> dict
     return results
 
 
-def run_splits(make_task, make_systems, n_splits: int, *, n_jobs: int = 2) -> dict[System, np.ndarray]:
+def run_splits(make_task, make_systems, n_splits: int) -> dict[System, np.ndarray]:
     """Judgements of every system, each (n_splits, 3); a split's number is the random state of its task and training."""
+    n_jobs = 2 if n_splits > 2 else 1  # few splits, as in a quick run, are not worth processes of their own
     with parallel_config("loky", inner_max_num_threads=1):
         splits = Parallel(n_jobs=n_jobs)(delayed(run_split)(make_task, make_systems, seed) for seed in range(n_splits))
     return {system: np.array([split[system] for split in splits]) for system in splits[0]}

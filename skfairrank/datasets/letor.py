@@ -21,7 +21,7 @@ LINE = "'relevance qid:id index:value index:value ... # comment'"
 def load_letor(
     path, *, n_features: int | None = None, dtype=np.float64, dense: bool = True, zero_based: bool = False
 ) -> Bunch:
-    """Read a ranking data set in LETOR format: one document a line, ``relevance qid:id index:value ... # comment``.
+    """Read a ranking data set in LETOR format: one document a line, with its relevance, query id and features.
 
     Parsing is scikit-learn's (`sklearn.datasets.load_svmlight_file`); the query ids are collected beside it, since its
     own way of collecting them takes time quadratic in the number of lines.

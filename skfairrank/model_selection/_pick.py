@@ -42,9 +42,10 @@ def best_under(metric, *, then, max_loss=None, minimum=None, relative=False):
 
     Returns
     -------
-    picker : callable, cv_results_ -> int
-        A small picklable object with the arguments as attributes. It picks from the `cv_results_` of a finished search
-        as well, and ``picker.admissible(cv_results_)`` tells which candidates are good enough.
+    picker : callable
+        Takes ``cv_results_`` and returns an index. A small picklable object with the arguments as attributes. It picks from
+        the ``cv_results_`` of a finished search as well, and ``picker.admissible(cv_results)`` tells which candidates are
+        good enough.
 
     Raises
     ------

@@ -109,7 +109,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
     coef_ : ndarray of float64, shape (n_features,)
     n_iter_ : int
         Steps taken.
-    history_ : dict of ndarray, each of n_iter_ entries
+    history_ : dict of ndarray, each with one entry per step
         "utility" (mean NDCG of the step's sampled rankings, or its expectation where gradients are exact; a query without any
         relevant row counts as 0), "regularizer", "query_distance" and "lambda" (see `SenSTIRRanker`).
     n_queries_ : int

@@ -84,7 +84,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     ----------
     coef_, n_iter_, n_queries_, n_features_in_, feature_names_in_, validation_scores_
         As for `PlackettLuceRanker`.
-    history_ : dict of ndarray, each of n_iter_ entries
+    history_ : dict of ndarray, each with one entry per step
         "utility", and "regularizer": the mean disparity of the step's sampled rankings, without its weight.
         "query_distance" is 0.
     groups_ : ndarray, shape (2,)

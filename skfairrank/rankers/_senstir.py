@@ -109,7 +109,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         Multiplier of the transport budget after the last step (rho times that of the paper's dual). Under "exact_box", which
         has no budget, it stays where it starts.
     n_iter_ : int
-    history_ : dict of ndarray, each of n_iter_ entries
+    history_ : dict of ndarray, each with one entry per step
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
         (mean d_Q(q, q')) and "lambda" (after its update). In steps without the
         regulariser the middle two are 0 and lambda is unchanged.
