@@ -183,6 +183,16 @@ def test_given_rhos_are_sorted_and_kept():
     assert given.tolist() == [3.0, 1.0]
 
 
+@pytest.mark.parametrize("adversary", ["exact_box", "exact"])
+def test_after_rho_zero_the_path_begins_anew(adversary):
+    """Without a penalty scores saturate, and are no start for what follows."""
+    task = make_task(seed=1)
+    path = walk(task, metric=TWO, estimator=solver(adversary), rhos=[0.0, 0.05, 0.5])
+    cold = solver(adversary, metric=TWO, rho=0.05).fit(task.X, task.y, qid=task.qid).coef_
+    np.testing.assert_array_equal(path.coefs[1], cold)
+    assert np.abs(path.coefs[0]).max() > 5 * np.abs(cold).max()
+
+
 # By stochastic gradients
 
 
@@ -437,7 +447,7 @@ def test_an_interrupt_ends_the_path(monkeypatch):
         except KeyboardInterrupt:
             path = None
     assert len(fits) == 2
-    assert path is None or len(path.rhos) == len(path.coefs) == len(path.rankers) < 5
+    assert path is None or (path.rhos.tolist() == RHOS[:1].tolist() and path.coefs.shape == (1, 4))
 
 
 # German Credit

@@ -564,6 +564,14 @@ def test_an_unscaled_feature_does_not_stop_the_budget(s):
         assert gain_of_moves(objective, w, rng, (spread, spread @ (np.eye(4) - np.outer(axis, axis)))) < 1e-6
 
 
+@every_fit
+def test_offsets_of_features_do_not_matter(fit):
+    """A year, or a price: rankings do not see what the rows of a query share."""
+    task = make_task(MIXED, seed=1)
+    far = Task(task.X + np.array([1e4, 0.0, -300.0, 7.0]), task.y, task.qid)
+    assert fit(far).coef_ == pytest.approx(fit(task).coef_, abs=1e-3)
+
+
 def test_features_of_any_size_are_solved_or_warned_about():
     """Never the weights of the start, in silence."""
     for s in (1e-30, 1e-9, 1e12, 1e50, 1e100):
@@ -733,6 +741,28 @@ def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(fit, n, monkeypatch
     assert np.isfinite(ranker.predict(task.X)).all()
     if ranker.n_iter_:
         assert task.utility(ranker.coef_)[0] == pytest.approx(ranker.history_["utility"][-1], rel=1e-9)
+
+
+@pytest.mark.parametrize("from_the_end", [8, 12, 20])
+def test_an_interrupt_near_the_end_leaves_nearly_the_solution(from_the_end, monkeypatch):
+    """Not what the budget's last trial, within a kink, happened to be at."""
+    task, calls, original = make_task(MIXED, seed=1), [], core._linear.pull_back
+    last = 0
+
+    def pull_back(*args):
+        calls.append(1)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    monkeypatch.setattr(core._linear, "pull_back", pull_back)
+    solved = fit_budget(task, RAW[:2], 0.1)
+    last = len(calls) - from_the_end
+    calls.clear()
+    with pytest.warns(UserWarning, match="interrupted"):
+        ranker = fit_budget(task, RAW[:2], 0.1)
+    objective = budget_objective(task, metric_of(RAW[:2]).estimator.sensitive_basis_, 0.1)
+    assert objective(ranker.coef_) > objective(solved.coef_) - 1e-4
 
 
 class Recorder:
