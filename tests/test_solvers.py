@@ -230,7 +230,8 @@ def test_without_feature_radius_a_strong_box_only_forbids_directions(name):
     limit = fit_plain(projected, 0.01).coef_
     for rho in (1e2, 1e3):
         w = fit_box(task, raw, rho, 0.5, 0.0, alpha=0.01).coef_
-        assert np.abs(basis @ w).max() < 0.02 / rho and w == pytest.approx(limit, abs=0.1 / rho)
+        # 3e-4: where the solver's tolerance ends, whether or not it has settled into the kink.
+        assert np.abs(basis @ w).max() < 0.02 / rho and w == pytest.approx(limit, abs=0.1 / rho + 3e-4)
 
 
 def test_directions_that_span_everything_forbid_everything():
