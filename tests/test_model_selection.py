@@ -600,6 +600,7 @@ def test_learning_curve_of_a_pipeline_and_of_a_search_with_several_scorers():
             scoring={"ndcg": ndcg_scorer, "gap": neg_group_exposure_disparity_scorer},
             cv=QueryShuffleSplit(2, test_size=0.25, random_state=0),
             train_sizes=[4, 9],
+            random_state=0,
             error_score="raise",
         )
         assert set(curve.test_scores) == set(curve.train_scores) == {"ndcg", "gap"}
