@@ -366,7 +366,7 @@ def test_the_rankers_own_score_serves_a_search_over_a_pipeline():
     pipe = make_pipeline(StandardScaler(), ranker())
     search = GridSearchCV(pipe, {"queryranker__estimator__alpha": [0.1, 100.0]}, cv=QueryKFold(3), error_score="raise")
     if WITHHOLDS_QID:
-        with pytest.raises(ValueError, match=r"before 1.8 withholds qid.*scoring="):
+        with pytest.raises(ValueError, match=r"Before scikit-learn 1.8.*withholds qid.*scoring="):
             search.fit(X, y, qid=qid)
         search.set_params(scoring=stochastic_ndcg_scorer)
     assert np.isfinite(search.fit(X, y, qid=qid).cv_results_["mean_test_score"]).all()
