@@ -188,7 +188,7 @@ def test_directions_can_be_split_joined_turned_round_and_rescaled():
 
 
 @pytest.mark.xfail(
-    strict=True, reason="not concave: near rho = 0 scores saturate, and a cold fit may end .007 below the best"
+    strict=False, reason="not concave: near rho = 0 scores saturate, and a cold fit may end .007 below the best"
 )
 def test_a_weak_box_gains_what_the_plain_ranker_does():
     for weights, raw, seed in (((0.3, 0.0, 1.0), [[1.0, 0.0, 1.0]], 1), ((1.0, -1.0, 0.5, 0.0), OBLIQUE, 5)):
