@@ -313,19 +313,17 @@ def _solve_box(run, adversary, rho, zeros, multipliers):
         # without the directions' part of R, then with the multipliers that belong to it.
         n_weights = len(z) - 2 * K
 
+        def weights_of(part):
+            return box.weights(np.concatenate([part, np.zeros(2 * K)]))
+
         def without_directions(part):
-            v = box.weights(np.concatenate([part, np.zeros(2 * K)]))
-            value, gradient = run.utility(v)
-            ridge, pull = run.ridge(v)
-            total, on_v = float(linear[:n_weights] @ part), pull - gradient
+            plain, on_v = _plain_objective(run, weights_of(part))
+            total = float(linear[:n_weights] @ part)
             slope = strength * total * linear[:n_weights]
             slope[:d] += on_v
             if box.split:
                 slope[d:] -= on_v
-            return ridge - value + 0.5 * strength * total**2, slope
-
-        def weights_of(part):
-            return box.weights(np.concatenate([part, np.zeros(2 * K)]))
+            return plain + 0.5 * strength * total**2, slope
 
         part = run.minimize(without_directions, z[:n_weights], bounds[:n_weights], weights_of, tol=max(run.tol, 1e-3))
         z = box.start(weights_of(part))

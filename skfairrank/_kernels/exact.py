@@ -82,7 +82,7 @@ def _load(queries, h, offsets, n, weight, sums):
 
 
 @njit
-def _spread(C, n, lowest, wide, weight, sums, reach, share, out):
+def _spread(C, lowest, wide, weight, sums, reach, share, out):
     """Pass P(C) on to the sets with one item less; out[i] += the probability that item i comes next."""
     L = share.shape[0]
     for l in range(L):
@@ -116,7 +116,7 @@ def _position_probabilities(queries, h, offsets):
     full = (1 << n) - 1
     reach[full] = 1.0
     for C in range(full, 0, -1):
-        _spread(C, n, lowest, wide, weight, sums, reach, share, probability[n - size[C]])
+        _spread(C, lowest, wide, weight, sums, reach, share, probability[n - size[C]])
     return probability
 
 
