@@ -6,7 +6,12 @@ import numbers
 
 import numpy as np
 
-__all__ = ["as_generator", "spawn_generators"]
+__all__ = ["as_generator", "draw_keys", "spawn_generators"]
+
+
+def draw_keys(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Keys of n independent streams of the kernels' counter-based generator (`_kernels/noise.py`), shape (n,), uint64."""
+    return rng.integers(0, 2**64, size=n, dtype=np.uint64)
 
 
 def spawn_generators(random_state, n: int) -> list[np.random.Generator]:

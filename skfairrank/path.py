@@ -163,8 +163,7 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     G^2 / (rho mean_size), with G the dual norm of g. That gives the upper end; the lower one is sought from there, by tens.
     """
     n_queries, order = data.queries.n_queries, data.queries.order
-    noise = np.random.default_rng(0).standard_exponential(100 * len(order))
-    batch = Batch(np.arange(n_queries), order, data.queries.offsets, data.gain[order], noise)
+    batch = Batch(np.arange(n_queries), order, data.queries.offsets, data.gain[order], np.uint64(0))
     slope_of_scores, _, _ = PolicyGradient(data, "plrank", 100)(batch, np.zeros(len(order)))
     slope = np.empty(data.X.shape[1])
     pull_back(data.X, order, slope_of_scores, 1.0 / n_queries, slope)

@@ -13,7 +13,7 @@ import numpy as np
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import policy as _policy
 from skfairrank._kernels.threads import over_queries
-from skfairrank._random import as_generator
+from skfairrank._random import as_generator, draw_keys
 from skfairrank._validation import check_scores
 from skfairrank.queries import Queries
 from skfairrank.utilities import discounts
@@ -22,9 +22,6 @@ __all__ = ["EXACT_LIMIT", "expected_exposure", "log_probability", "rank_probabil
 
 #: Largest query, in items, of which expectations are summed exactly: the work is 2^n n (some milliseconds at this size).
 EXACT_LIMIT = 16
-
-# Random numbers drawn at once; bounds the memory, and leaves the stream as it is.
-_BLOCK = 1 << 17
 
 
 def check_n_samples(n_samples, *, exact: bool = True) -> None:
@@ -46,25 +43,12 @@ def check_exact_limit(queries: Queries) -> None:
         )
 
 
-def _blocks(queries: Queries, n_samples: int):
-    """Runs of queries that together need about `_BLOCK` random numbers."""
-    first, offsets = 0, queries.offsets
-    while first < queries.n_queries:
-        last = int(np.searchsorted(offsets, offsets[first] + _BLOCK // n_samples, side="right")) - 1
-        last = min(max(last, first + 1), queries.n_queries)
-        yield first, last
-        first = last
-
-
-def _over_samples(kernel, h, queries, n_samples, random_state, outs):
-    """Run a sampling kernel block by block; `outs(lo, hi)` gives its trailing arguments for the rows lo to hi - 1."""
-    rng = as_generator(random_state)
-    for first, last in _blocks(queries, n_samples):
-        offsets = queries.offsets[first : last + 1]
-        lo, hi = int(offsets[0]), int(offsets[-1])
-        noise = rng.standard_exponential(n_samples * (hi - lo))
-        mean_size = (hi - lo) / (last - first)
-        over_queries(kernel, offsets, len(noise) * (5.0 + 0.3 * mean_size), h, offsets, noise, n_samples, *outs(lo, hi))
+def _over_samples(kernel, h, queries, n_samples, random_state, *outs):
+    """Run a sampling kernel over all queries."""
+    key = draw_keys(as_generator(random_state), 1)[0]
+    mean_size = queries.n_rows / queries.n_queries
+    work = float(n_samples) * len(h) * (6.0 + 0.15 * mean_size)
+    over_queries(kernel, queries.offsets, work, h, queries.offsets, key, n_samples, *outs)
 
 
 def sample_rankings(scores, *, qid=None, n_samples=1, random_state=None):
@@ -78,7 +62,8 @@ def sample_rankings(scores, *, qid=None, n_samples=1, random_state=None):
         Query of each row, in any order. None: all rows are one list.
     n_samples : int, default=1
     random_state : None, int, RandomState or Generator
-        An int gives the same rankings for any interleaving of the queries that keeps each query's own row order.
+        An int gives the same rankings for any interleaving of the queries that keeps each query's own row order, and more
+        samples begin with those of fewer.
 
     Returns
     -------
@@ -101,14 +86,7 @@ def draw_rankings(scores, queries, *, n_samples, random_state):
     """`sample_rankings` for checked scores and queries."""
     check_n_samples(n_samples, exact=False)
     ranks = np.empty((n_samples, len(scores)), np.int64)
-    _over_samples(
-        _policy.sample_ranks,
-        queries.group(scores),
-        queries,
-        int(n_samples),
-        random_state,
-        lambda lo, hi: (ranks[:, lo:hi],),
-    )
+    _over_samples(_policy.sample_ranks, queries.group(scores), queries, int(n_samples), random_state, ranks)
     return queries.ungroup(ranks, axis=1)
 
 
@@ -254,9 +232,7 @@ def expected_discounts(scores, queries, discount, *, n_samples, random_state=Non
             _exact.expected_discounts, queries.offsets, _subset_work(queries), h, queries.offsets, discount, out
         )
     else:
-        _over_samples(
-            _policy.sampled_discounts, h, queries, int(n_samples), random_state, lambda lo, hi: (discount, out[lo:hi])
-        )
+        _over_samples(_policy.sampled_discounts, h, queries, int(n_samples), random_state, discount, out)
     return queries.ungroup(out)
 
 

@@ -11,6 +11,7 @@ from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import linear as _linear
 from skfairrank._kernels import policy as _policy
 from skfairrank._kernels.threads import over_queries
+from skfairrank._random import draw_keys
 from skfairrank.queries import Queries
 
 __all__ = ["GRADIENTS", "Batch", "BatchStream", "Data", "PolicyGradient", "TrainingState", "train"]
@@ -37,21 +38,22 @@ class Data:
 
 
 class Batch(NamedTuple):
-    """A mini-batch: `rows` are row numbers of X, query after query, and `offsets` (from 0) tell them apart."""
+    """A mini-batch: `rows` of X, query after query; `offsets` (from 0) tell queries apart, `key` is for the noise."""
 
     queries: np.ndarray
     rows: np.ndarray
     offsets: np.ndarray
     gain: np.ndarray
-    noise: np.ndarray
+    key: np.uint64
 
 
-# Random numbers and rows prepared at once. The streams do not depend on it.
-_NOISE, _ROWS, _STEPS = 1 << 19, 1 << 16, 512
+# Rows and steps prepared at once. The streams do not depend on it.
+_ROWS, _STEPS = 1 << 16, 512
 
 
 class BatchStream:
-    """Mini-batches: passes over all queries in random order, cut into batches of `batch_size`, and the noise for each.
+    """Mini-batches: passes over all queries in random order, cut into batches of `batch_size`, and a key for the noise
+    of each.
 
     Parameters
     ----------
@@ -59,21 +61,19 @@ class BatchStream:
     batch_size : int
         At most all queries.
     order_rng, noise_rng : numpy.random.Generator
-    n_samples : int
-        Rankings to sample per query; 0 draws no noise.
     """
 
-    def __init__(self, data: Data, batch_size: int, order_rng, noise_rng, n_samples: int):
+    def __init__(self, data: Data, batch_size: int, order_rng, noise_rng):
         queries = data.queries
         self.data, self.queries, self.batch_size = data, queries, min(batch_size, queries.n_queries)
-        self.order_rng, self.noise_rng, self.n_samples = order_rng, noise_rng, n_samples
+        self.order_rng, self.noise_rng = order_rng, noise_rng
         mean_rows = self.batch_size * queries.n_rows / queries.n_queries
-        self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows, _NOISE / (mean_rows * max(n_samples, 1)))))
+        self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows)))
         self.stock = np.empty(0, np.int64)
 
     def take(self, n_steps: int) -> list[Batch]:
         """The next batches, `n_steps` of them or fewer."""
-        queries, B, N = self.queries, self.batch_size, self.n_samples
+        queries, B = self.queries, self.batch_size
         steps = min(self.at_once, n_steps)
         while len(self.stock) < steps * B:
             self.stock = np.r_[self.stock, self.order_rng.permutation(queries.n_queries)]
@@ -85,10 +85,10 @@ class BatchStream:
         flat = sizes.ravel()
         within = np.arange(ends[-1]) - np.repeat(np.cumsum(flat) - flat, flat)
         rows = queries.order[np.repeat(queries.offsets[chosen.ravel()], flat) + within]
-        noise = self.noise_rng.standard_exponential(N * int(ends[-1]))
+        keys = draw_keys(self.noise_rng, steps)
         starts, gain = np.r_[0, ends[:-1]].tolist(), self.data.gain[rows]
         return [
-            Batch(chosen[s], rows[start:end], offsets[s], gain[start:end], noise[N * start : N * end])
+            Batch(chosen[s], rows[start:end], offsets[s], gain[start:end], keys[s])
             for s, (start, end) in enumerate(zip(starts, ends.tolist(), strict=True))
         ]
 
@@ -110,7 +110,7 @@ class PolicyGradient:
 
     def operations(self, n_rows: int, n_queries: int) -> float:
         size = n_rows / n_queries
-        return n_rows * 2.0**size * 2 if self.kind == "exact" else n_rows * self.n_samples * (8.0 + 0.3 * size)
+        return n_rows * 2.0**size * 2 if self.kind == "exact" else n_rows * self.n_samples * (8.0 + 0.2 * size)
 
     def __call__(self, batch: Batch, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Gradient (n_rows of the batch,), utility (n_queries,), and the mean penalty that the gradient contains (here 0)."""
@@ -121,7 +121,7 @@ class PolicyGradient:
         if self.kind == "exact":
             arguments: tuple = (h, batch.offsets, gain, self.data.discount, gradient, utility)
         else:
-            arguments = (h, batch.offsets, gain, self.data.discount, batch.noise, self.n_samples, gradient, utility)
+            arguments = (h, batch.offsets, gain, self.data.discount, batch.key, self.n_samples, gradient, utility)
         over_queries(self.kernel, batch.offsets, self.operations(len(h), len(utility)), *arguments)
         return gradient, utility
 
@@ -181,7 +181,7 @@ def train(
     m, v, gradient = np.zeros_like(w), np.zeros_like(w), np.empty_like(w)
     history = {name: np.zeros(max_iter) for name in ("utility", "regularizer", "query_distance", "lambda")}
     state.history = history
-    stream = BatchStream(data, batch_size, order_rng, noise_rng, policy_gradient.n_samples)
+    stream = BatchStream(data, batch_size, order_rng, noise_rng)
     t = 0
     try:
         while state.n_iter < max_iter:

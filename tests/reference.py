@@ -76,6 +76,29 @@ def rank_probabilities(h):
     return out
 
 
+def philox(counter, key):
+    """Philox 4x32-10 (Salmon et al. 2011): four words from four words of counter and two of key, in Python's integers."""
+    (a, b, c, d), (k, l) = counter, key
+    for _ in range(10):
+        p, q = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = (q >> 32) ^ b ^ k, q % 2**32, (p >> 32) ^ d ^ l, p % 2**32
+        k, l = (k + 0x9E3779B9) % 2**32, (l + 0xBB67AE85) % 2**32
+    return a, b, c, d
+
+
+def exponentials(key, query, n_samples, n):
+    """The noise of a query's samples, shape (n_samples, n): -log of uniform numbers with 52 random bits.
+
+    Eight samples make a group; the first half of their items uses two words of each counter, the second half the other two.
+    """
+    out, half = np.empty((n_samples, n)), (int(n) + 1) // 2
+    for s, i in itertools.product(range(n_samples), range(n)):
+        words = philox((i % half * 8 + s % 8, s // 8, query, 0), (int(key) % 2**32, int(key) >> 32))
+        low, high = words[:2] if i < half else words[2:]
+        out[s, i] = -np.log((((high << 32 | low) >> 12) + 0.5) / 2**52)
+    return out
+
+
 def sampled_orders(h, noise):
     """Gumbel trick: sort h - log E downwards, E standard exponential, shape (n_samples, n)."""
     return np.argsort(-(h - np.log(noise)), axis=1, kind="stable")
@@ -285,8 +308,9 @@ def senstir(
             stock += streams[1].permutation(len(queries)).tolist()
         batch, stock = [queries[k] for k in stock[:B]], stock[B:]
         total, utilities = np.zeros(d), []
-        for rows in batch:
-            noise = streams[2].standard_exponential((n_samples, len(rows)))
+        key = streams[2].integers(0, 2**64, dtype=np.uint64)
+        for b, rows in enumerate(batch):
+            noise = exponentials(key, b, n_samples, len(rows))
             g, discount = 2.0 ** y[rows] - 1, 1 / np.log2(np.arange(len(rows)) + 2)
             ideal = np.sort(g)[::-1] @ discount
             in_scores, utility = gradient(X[rows] @ w, g / ideal if ideal else g, discount, noise)

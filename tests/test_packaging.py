@@ -22,7 +22,8 @@ TESTED_WITH_OLDEST = PROJECT["dependencies"] + EXTRAS["plots"] + EXTRAS["test"]
 # Pinned for a dependency's sake, not ours; the file says why.
 TRANSITIVE = {"pyparsing"}
 # Where a module's name is not its distribution's.
-DISTRIBUTION = {"sklearn": "scikit-learn", "ot": "pot", "xgboost": "xgboost-cpu"}
+# llvmlite is numba's compiler, which it pins.
+DISTRIBUTION = {"sklearn": "scikit-learn", "ot": "pot", "xgboost": "xgboost-cpu", "llvmlite": "numba"}
 # Slow to import, or only some users have it: imported by the function that needs it, never by `import skfairrank`.
 IMPORTED_LATE = {"ot", "matplotlib", "polars", "lightgbm", "xgboost", "catboost", "autograd"}
 
@@ -131,7 +132,7 @@ def test_imports_are_declared_and_late_where_they_are_slow(path):
         name = canonicalize_name(DISTRIBUTION.get(module, module))
         assert name in required or (inside and name in optional), f"{module} is not declared in pyproject.toml"
         assert inside or module not in IMPORTED_LATE, f"import {module} inside the function that needs it"
-        assert module != "numba" or path.parent.name == "_kernels", "numba is imported in skfairrank/_kernels only"
+        assert module not in ("numba", "llvmlite") or path.parent.name == "_kernels", f"{module} outside of _kernels"
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairrank import plackett_luce
-from skfairrank._kernels import policy, threads
+from skfairrank._kernels import threads
+from skfairrank._kernels.sorting import SMALL
 from skfairrank._random import as_generator
 from skfairrank.plackett_luce import (
     EXACT_LIMIT,
@@ -182,27 +182,25 @@ def test_sampled_ranks_are_permutations_in_every_query():
         assert (np.sort(ranks[:, qid[interleaved] == q], axis=1) == np.arange(1, n + 1)).all()
 
 
-def test_tied_keys_are_broken_in_row_order():
-    """Equal random numbers for equal scores give equal keys, in the small and in the large sort."""
-    for n in (5, policy.SMALL, policy.SMALL + 1, 200):
-        ranks = np.empty((2, n), np.int64)
-        noise = np.ones(2 * n)
-        noise[n:] = np.tile([1.0, 0.5], n)[:n]
-        policy.sample_ranks(0, 1, np.zeros(n), np.array([0, n]), noise, 2, ranks)
-        assert ranks[0].tolist() == list(range(1, n + 1))
-        order = np.argsort(noise[n:], kind="stable")
-        assert ranks[1, order].tolist() == list(range(1, n + 1))
-
-
-@pytest.mark.parametrize("n", [2, policy.SMALL, policy.SMALL + 1, 300])
+@pytest.mark.parametrize("n", [2, 17, SMALL, SMALL + 1, 300])
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
-def test_sampling_is_the_gumbel_trick(n, scale):
+@pytest.mark.parametrize("n_samples", [1, 7, 17])
+def test_sampling_is_the_gumbel_trick(n, scale, n_samples):
     """The same random numbers give the same rankings as sorting scores plus Gumbel noise."""
     rng = np.random.default_rng(n)
     h = rng.normal(scale=scale, size=n)
-    ranks = sample_rankings(h, n_samples=7, random_state=3)
-    noise = np.random.default_rng(3).standard_exponential((7, n))
+    ranks = sample_rankings(h, n_samples=n_samples, random_state=3)
+    key = np.random.default_rng(3).integers(0, 2**64, dtype=np.uint64)
+    noise = reference.exponentials(key, 0, n_samples, n)
     assert (np.argsort(ranks, axis=1) == reference.sampled_orders(h, noise)).all()
+
+
+def test_more_samples_begin_with_those_of_fewer():
+    h, qid, _ = ragged()
+    whole = sample_rankings(h, qid=qid, n_samples=30, random_state=0)
+    for n_samples in (1, 8, 9, 29):
+        fewer = sample_rankings(h, qid=qid, n_samples=n_samples, random_state=0)
+        np.testing.assert_array_equal(fewer, whole[:n_samples])
 
 
 def test_numpys_global_state_is_untouched():
@@ -339,18 +337,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("block", [1, 7, 100, 1000])
-def test_any_size_of_block_gives_the_same_bits(monkeypatch, block):
-    """Random numbers are drawn block by block; one sample of one query may be larger than a block."""
-    h, qid, interleaved = ragged(4, sizes=SIZES * 3)
-    whole = everything(h[interleaved], qid[interleaved])
-    monkeypatch.setattr(plackett_luce, "_BLOCK", block)
-    for x, y in zip(whole, everything(h[interleaved], qid[interleaved])):
-        np.testing.assert_array_equal(x, y)
-
-
-def test_sampling_needs_little_more_memory_than_its_result(monkeypatch):
-    monkeypatch.setattr(plackett_luce, "_BLOCK", 1 << 12)
+def test_sampling_needs_little_more_memory_than_its_result():
     h, qid = np.zeros(20_000), np.repeat(np.arange(2000), 10)
     sample_rankings(h[:10], random_state=0)
     tracemalloc.start()

@@ -6,10 +6,13 @@ import pytest
 import reference
 
 from skfairrank._kernels import exact, policy, threads
+from skfairrank._kernels.sorting import SMALL
+from skfairrank._random import draw_keys
 from skfairrank.queries import Queries
 from skfairrank.training import GRADIENTS, Batch, Data, PolicyGradient
 from skfairrank.utilities import discounts, gains, ideal_dcg, normalized_gains
 
+KEY = np.uint64(0x9ABCDEF012345678)
 SIZES = (5, 1, 3, 4, 2, 5)
 SAMPLED = {"reinforce": reference.reinforce, "plrank": reference.plrank}
 
@@ -24,12 +27,12 @@ def problem(seed=0, sizes=SIZES, scale=1.5, k=None, gain="exp2"):
     return rng.normal(scale=scale, size=len(y)), normalized_gains(y, offsets, discount, gain), discount, offsets
 
 
-def run(kind, h, gain, discount, offsets, noise=None, n_samples=0):
+def run(kind, h, gain, discount, offsets, key=KEY, n_samples=0):
     gradient, utility = np.full(len(h), np.nan), np.full(len(offsets) - 1, np.nan)
     if kind == "exact":
         exact.exact_gradient(0, len(offsets) - 1, h, offsets, gain, discount, gradient, utility)
     else:
-        GRADIENTS[kind](0, len(offsets) - 1, h, offsets, gain, discount, noise, n_samples, gradient, utility)
+        GRADIENTS[kind](0, len(offsets) - 1, h, offsets, gain, discount, key, n_samples, gradient, utility)
     return gradient, utility
 
 
@@ -38,28 +41,26 @@ def run(kind, h, gain, discount, offsets, noise=None, n_samples=0):
 
 @pytest.mark.parametrize("kind", SAMPLED)
 @pytest.mark.parametrize("scale", [0.0, 1.5, 30.0, 1000.0])
-@pytest.mark.parametrize("k", [None, 2])
-def test_sampled_gradients_equal_their_readable_twins(kind, scale, k):
+@pytest.mark.parametrize("n_samples, k", [(8, None), (3, 2), (17, None)])
+def test_sampled_gradients_equal_their_readable_twins(kind, scale, n_samples, k):
     """The same rankings, and the definitions; scores from equal to so far apart that their weights underflow."""
     h, gain, discount, offsets = problem(1, scale=scale, k=k)
-    n_samples = 8
-    noise = np.random.default_rng(0).standard_exponential(n_samples * len(h))
-    gradient, utility = run(kind, h, gain, discount, offsets, noise, n_samples)
+    gradient, utility = run(kind, h, gain, discount, offsets, KEY, n_samples)
     for q, (lo, hi) in enumerate(zip(offsets[:-1], offsets[1:])):
-        expected = SAMPLED[kind](
-            h[lo:hi], gain[lo:hi], discount, noise[n_samples * lo : n_samples * hi].reshape(n_samples, hi - lo)
-        )
+        noise = reference.exponentials(KEY, q, n_samples, hi - lo)
+        expected = SAMPLED[kind](h[lo:hi], gain[lo:hi], discount, noise)
         assert gradient[lo:hi] == pytest.approx(expected[0], rel=1e-10, abs=1e-13)
         assert utility[q] == pytest.approx(expected[1], rel=1e-13)
 
 
 @pytest.mark.parametrize("kind", SAMPLED)
-def test_sampled_gradients_of_a_long_query_equal_their_twins(kind):
-    """Beyond the small sort."""
-    h, gain, discount, offsets = problem(2, sizes=(policy.SMALL + 12,))
-    noise = np.random.default_rng(0).standard_exponential((3, len(h)))
-    gradient, utility = run(kind, h, gain, discount, offsets, noise.ravel(), 3)
-    expected = SAMPLED[kind](h, gain, discount, noise)
+@pytest.mark.parametrize("n", [17, 31, SMALL, SMALL + 13])
+@pytest.mark.parametrize("n_samples", [2, 9])
+def test_sampled_gradients_of_long_queries_equal_their_twins(kind, n, n_samples):
+    """Of even and odd size, compared and sorted; the ninth sample is ranked alone."""
+    h, gain, discount, offsets = problem(2, sizes=(n,))
+    gradient, utility = run(kind, h, gain, discount, offsets, KEY, n_samples)
+    expected = SAMPLED[kind](h, gain, discount, reference.exponentials(KEY, 0, n_samples, n))
     assert gradient == pytest.approx(expected[0], rel=1e-10, abs=1e-13) and utility == pytest.approx(expected[1])
 
 
@@ -96,11 +97,10 @@ def test_the_exact_gradient_of_two_items_by_hand():
 
 
 def estimates(kind, h, gain, discount, offsets, n_samples, repeats, seed=0):
-    rng = np.random.default_rng(seed)
     return np.array(
         [
-            run(kind, h, gain, discount, offsets, rng.standard_exponential(n_samples * len(h)), n_samples)[0]
-            for _ in range(repeats)
+            run(kind, h, gain, discount, offsets, key, n_samples)[0]
+            for key in draw_keys(np.random.default_rng(seed), repeats)
         ]
     )
 
@@ -144,8 +144,7 @@ def test_pl_rank_varies_less_than_reinforce(scale, n):
 @pytest.mark.parametrize("kind", SAMPLED)
 def test_utilities_of_samples_are_unbiased(kind):
     h, gain, discount, offsets = problem(7, sizes=(4,))
-    rng = np.random.default_rng(0)
-    _, utility = run(kind, h, gain, discount, offsets, rng.standard_exponential(40_000 * 4), 40_000)
+    _, utility = run(kind, h, gain, discount, offsets, KEY, 40_000)
     assert utility[0] == pytest.approx(reference.expected_utility(h, gain, discount), abs=4 * 0.3 / np.sqrt(40_000))
 
 
@@ -153,8 +152,7 @@ def test_utilities_of_samples_are_unbiased(kind):
 def test_gradients_sum_to_zero_over_a_query(kind):
     """The policy does not notice a constant added to all scores of a query."""
     h, gain, discount, offsets = problem(8)
-    noise = np.random.default_rng(0).standard_exponential(10 * len(h))
-    gradient, _ = run(kind, h, gain, discount, offsets, noise, 10)
+    gradient, _ = run(kind, h, gain, discount, offsets, KEY, 10)
     assert np.add.reduceat(gradient, offsets[:-1]) == pytest.approx(0, abs=1e-14)
 
 
@@ -162,9 +160,8 @@ def test_gradients_sum_to_zero_over_a_query(kind):
 def test_a_constant_added_to_all_scores_changes_nothing(kind):
     """Case 15: even 1000."""
     h, gain, discount, offsets = problem(8)
-    noise = np.random.default_rng(0).standard_exponential(10 * len(h))
-    gradient, utility = run(kind, h, gain, discount, offsets, noise, 10)
-    shifted = run(kind, h + 1000, gain, discount, offsets, noise, 10)
+    gradient, utility = run(kind, h, gain, discount, offsets, KEY, 10)
+    shifted = run(kind, h + 1000, gain, discount, offsets, KEY, 10)
     assert shifted[0] == pytest.approx(gradient, abs=1e-12) and shifted[1] == pytest.approx(utility, rel=1e-12)
 
 
@@ -179,9 +176,8 @@ def test_queries_without_a_choice_have_exactly_zero_gradient(kind, y, scale):
     y, n = np.array(y, float), len(y)
     discount = discounts(n)
     gain = normalized_gains(y, np.array([0, n]), discount)
-    noise = np.random.default_rng(0).standard_exponential(4 * n)
     h = scale * np.random.default_rng(1).normal(size=n)
-    gradient, utility = run(kind, h, gain, discount, np.array([0, n]), noise, 4)
+    gradient, utility = run(kind, h, gain, discount, np.array([0, n]), KEY, 4)
     assert (gradient == 0).all()
     assert utility[0] == pytest.approx(1.0 if y.any() else 0.0, rel=1e-14)
 
@@ -189,13 +185,15 @@ def test_queries_without_a_choice_have_exactly_zero_gradient(kind, y, scale):
 @pytest.mark.parametrize("kind", GRADIENTS)
 def test_a_query_without_a_choice_leaves_its_neighbours_alone(kind):
     h, gain, discount, offsets = problem(9)
-    noise = np.random.default_rng(0).standard_exponential(6 * len(h))
-    alone = run(kind, h, gain, discount, offsets, noise, 6)
-    h, gain = np.r_[np.ones(3), h, 0.5], np.r_[np.full(3, 0.2), gain, 0.0]
-    noise, offsets = np.r_[np.ones(18), noise, np.ones(6)], np.r_[0, offsets + 3, offsets[-1] + 4]
-    beside = run(kind, h, gain, discount, offsets, noise, 6)
-    np.testing.assert_array_equal(beside[0][3:-1], alone[0])
-    np.testing.assert_array_equal(beside[1][1:-1], alone[1])
+    alone = run(kind, h, gain, discount, offsets, KEY, 6)
+    beside = run(kind, np.r_[h, 0.5], np.r_[gain, 0.0], discount, np.r_[offsets, offsets[-1] + 1], KEY, 6)
+    np.testing.assert_array_equal(beside[0][:-1], alone[0])
+    np.testing.assert_array_equal(beside[1][:-1], alone[1])
+    gain[offsets[1] : offsets[3]] = 0.2
+    beside = run(kind, h, gain, discount, offsets, KEY, 6)
+    assert (beside[0][offsets[1] : offsets[3]] == 0).all()
+    for before, after in ((slice(0, offsets[1]),) * 2, (slice(offsets[3], None),) * 2):
+        np.testing.assert_array_equal(beside[0][after], alone[0][before])
 
 
 @pytest.mark.parametrize("kind", GRADIENTS)
@@ -203,8 +201,7 @@ def test_wide_scores_give_finite_gradients(kind):
     """One item far above, two level below: the gradient between those two is that of the two alone, one rank lower."""
     h, gain, discount = np.array([2000.0, np.log(3), 0.0]), np.array([0.0, 1.0, 0.0]), discounts(3)
     n_samples = 20_000
-    noise = np.random.default_rng(0).standard_exponential(3 * n_samples)
-    gradient, _ = run(kind, h, gain, discount, np.array([0, 3]), noise, n_samples)
+    gradient, _ = run(kind, h, gain, discount, np.array([0, 3]), KEY, n_samples)
     expected = 0.75 * 0.25 * (discount[1] - discount[2]) * np.array([0, 1, -1])
     assert gradient == pytest.approx(expected, rel=1e-12 if kind == "exact" else 0.05, abs=1e-12)
 
@@ -213,10 +210,9 @@ def test_wide_scores_give_finite_gradients(kind):
 def test_the_edge_between_weights_and_logarithms_is_smooth(kind):
     """Two ways to sum meet where scores are WIDE apart."""
     h, gain, discount, offsets = problem(10, sizes=(4,))
-    noise = np.random.default_rng(0).standard_exponential(10 * 4)
     h[0] += policy.WIDE - np.ptp(h)
     below, above = (
-        run(kind, h + np.array([0, 0, 0, shift]) * (h == h.min()), gain, discount, offsets, noise, 10)
+        run(kind, h + np.array([0, 0, 0, shift]) * (h == h.min()), gain, discount, offsets, KEY, 10)
         for shift in (1e-9, -1e-9)
     )
     assert below[0] == pytest.approx(above[0], abs=1e-8)
@@ -232,8 +228,7 @@ def test_gradients_have_the_same_bits_on_any_number_of_threads(monkeypatch, kind
     monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     h, gain, discount, offsets = problem(11, sizes=SIZES * 30, scale=scale)
     queries = Queries(np.arange(len(offsets) - 1), np.arange(len(h)), offsets, True)
-    noise = np.random.default_rng(0).standard_exponential(7 * len(h))
-    batch = Batch(np.arange(queries.n_queries), np.arange(len(h)), offsets, gain, noise)
+    batch = Batch(np.arange(queries.n_queries), np.arange(len(h)), offsets, gain, KEY)
     policy_gradient = PolicyGradient(Data(np.empty((len(h), 0)), queries, gain, discount), kind, 7)
     before, results = numba.get_num_threads(), []
     try:
@@ -244,7 +239,7 @@ def test_gradients_have_the_same_bits_on_any_number_of_threads(monkeypatch, kind
         numba.set_num_threads(before)
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
-    np.testing.assert_array_equal(results[0][0], run(kind, h, gain, discount, offsets, noise, 7)[0])
+    np.testing.assert_array_equal(results[0][0], run(kind, h, gain, discount, offsets, KEY, 7)[0])
 
 
 def test_the_exact_gradient_does_not_depend_on_neighbours_of_the_same_size():

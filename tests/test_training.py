@@ -152,7 +152,7 @@ def test_fair_start_resets_the_optimiser():
 
 def all_batches(queries, batch_size, n_steps, n_samples=3, at_most=512):
     data = core.Data(np.empty((0, 0)), queries, np.arange(100.0), np.empty(0))
-    stream = core.BatchStream(data, batch_size, *np.random.default_rng(0).spawn(2), n_samples)
+    stream = core.BatchStream(data, batch_size, *np.random.default_rng(0).spawn(2))
     found = []
     while len(found) < n_steps:
         found += stream.take(min(at_most, n_steps - len(found)))
@@ -171,7 +171,8 @@ def test_batches_are_passes_over_all_queries(batch_size):
     for b in found:
         assert b.offsets[0] == 0 and b.rows.tolist() == [r for q in b.queries for r in np.flatnonzero(qid == q)]
         assert np.diff(b.offsets).tolist() == [SIZES[q] for q in b.queries]
-        assert len(b.noise) == 3 * len(b.rows) and b.gain.tolist() == b.rows.tolist()
+        assert b.gain.tolist() == b.rows.tolist()
+    assert len({int(b.key) for b in found}) == 42
 
 
 def test_a_batch_larger_than_the_data_is_all_of_it():
@@ -186,10 +187,9 @@ def test_random_streams_do_not_depend_on_how_many_steps_are_prepared(at_most, mo
     queries = Queries.from_qid(qid, len(qid))
     whole = all_batches(queries, 3, 30)
     monkeypatch.setattr(core, "_ROWS", 40)
-    monkeypatch.setattr(core, "_NOISE", 100)
     for a, b in zip(whole, all_batches(queries, 3, 30, at_most=at_most), strict=True):
         assert a.queries.tolist() == b.queries.tolist() and a.rows.tolist() == b.rows.tolist()
-        assert a.noise.tolist() == b.noise.tolist()
+        assert a.key == b.key
 
 
 def test_batches_of_a_subset_of_queries_stay_in_it():

@@ -1,10 +1,7 @@
 """The Plackett-Luce policy: sampled ranks, log-probabilities, and the sampled policy gradients.
 
-Random numbers come from outside: `noise` holds standard exponential variables, query by query, in each query sample by
-sample. With E_i exponential, sorting log E_i - h_i upwards is the Gumbel trick, since -log E_i is a Gumbel variable.
-
-Ranks come from counting smaller keys, which has no branches and is vectorised. The loop stands in every kernel by hand: behind a
-call, or inlined by numba, it takes twice as long for the arrays' reference counts.
+With E_i standard exponential, sorting log E_i - h_i upwards is the Gumbel trick, since -log E_i is a Gumbel variable; and
+E_i exp(-h_i) has the same order without the logarithm. Samples are drawn eight at a time, one in each lane (see `lanes`).
 """
 
 from __future__ import annotations
@@ -12,10 +9,30 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.sorting import SMALL, stable_order
+from skfairrank._kernels.lanes import (
+    accumulate_before,
+    alone,
+    padded,
+    rank_alone,
+    rank_and_share,
+    rank_lanes,
+    sum_after,
+    sum_before,
+    weigh_from,
+)
+from skfairrank._kernels.noise import exponentials_of_lane, scaled_exponentials
+from skfairrank._kernels.vectors import LANES
 
 # exp(-WIDE) is a normal number with room below it, so products and sums of such weights keep all their digits.
 WIDE = 600.0
+
+
+@njit
+def _widest(first, last, offsets):
+    widest = 0
+    for q in range(first, last):
+        widest = max(widest, offsets[q + 1] - offsets[q])
+    return widest
 
 
 @njit
@@ -27,95 +44,102 @@ def _score_range(h, lo, hi):
 
 
 @njit
-def _sort_keys(key, order, rank, n):
-    """Fill `order` and `rank` (0-based) where counting does not: many keys, or tied ones."""
-    stable_order(key, order, n)
-    for j in range(n):
-        rank[order[j]] = j
-
-
-@njit
-def _far_keys(h, lo, n, high, noise, at, key):
-    """Keys of one sample, to be sorted upwards, where exp(high - h) would overflow."""
+def _inverse_weights(h, lo, n, high, wide, inverse):
+    """exp(high - h), once for each lane; ones where that would overflow."""
     for i in range(n):
-        key[i] = np.log(noise[at + i]) - (h[lo + i] - high)
+        x = 1.0 if wide else np.exp(high - h[lo + i])
+        for lane in range(LANES):
+            inverse[i * LANES + lane] = x
 
 
 @njit
-def sample_ranks(first, last, h, offsets, noise, n_samples, ranks):
-    """Fill ranks[s, row] (1-based) for the queries first to last - 1; `noise` starts at the first row of `offsets`."""
-    widest = 0
-    for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    weight, key = np.empty(widest), np.empty(widest)
-    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
-    for q in range(first, last):
-        lo, hi = offsets[q], offsets[q + 1]
-        n = hi - lo
-        low, high = _score_range(h, lo, hi)
-        wide = high - low > WIDE
+def _weights(h, lo, n, high, weight):
+    """exp(h - high); nothing for what is no item."""
+    for i in range(n):
+        weight[i] = np.exp(h[lo + i] - high)
+    weight[n:] = 0.0
+
+
+# No -log(u) is below exp(-LIFT), so that keys are positive also as logarithms.
+LIFT = 64.0
+
+
+@njit
+def _draw_alone(key, query, group, lane, h, lo, n, high, wide, inverse, keys, order, rank):
+    """Draw and rank one sample."""
+    half = padded(n) // 2
+    room = (half + LANES - 1) // LANES * LANES  # whole vectors
+    exponentials_of_lane(key, query, group, lane, keys[:room], keys[room : 2 * room])
+    for i in range(n):
+        keys[i] = keys[i if i < half else room + i - half] * inverse[i * LANES]
+    if wide:
         for i in range(n):
-            weight[i] = np.exp(high - h[lo + i])
-        at = n_samples * (lo - offsets[0])
-        for s in range(n_samples):
-            if wide:
-                _far_keys(h, lo, n, high, noise, at + s * n, key)
-            else:
-                for i in range(n):
-                    key[i] = noise[at + s * n + i] * weight[i]
-            counted = 0
-            if n <= SMALL:
-                for i in range(n):
-                    k, smaller = key[i], 0
-                    for j in range(n):
-                        smaller += key[j] < k
-                    rank[i] = smaller
-                    order[smaller] = i
-                    counted += smaller
-            if n > SMALL or counted != n * (n - 1) // 2:
-                _sort_keys(key, order, rank, n)
+            keys[i] = np.log(keys[i]) + (high - h[lo + i]) + LIFT
+    rank_alone(n, lane, keys, order, rank)
+
+
+@njit(inline="always")
+def _draw(key, query, group, real, h, lo, n, high, wide, inverse, keys, order, rank):
+    """Draw `real` samples from number 8 group on: keys to be sorted upwards or, for samples alone, their ranks."""
+    if alone(n, real):
+        for lane in range(real):
+            _draw_alone(key, query, group, lane, h, lo, n, high, wide, inverse, keys, order, rank)
+    else:
+        half = padded(n) // 2 * LANES
+        scaled_exponentials(
+            key, query, group, inverse[:half], inverse[half : 2 * half], keys[:half], keys[half : 2 * half]
+        )
+        if wide:
             for i in range(n):
-                ranks[s, lo - offsets[0] + i] = rank[i] + 1
+                for lane in range(LANES):
+                    keys[i * LANES + lane] = np.log(keys[i * LANES + lane]) + (high - h[lo + i]) + LIFT
+        if n % 2:
+            keys[n * LANES : 2 * half] = np.inf
 
 
 @njit
-def sampled_discounts(first, last, h, offsets, noise, n_samples, discount, out):
+def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
+    """Fill ranks[s, row] (1-based) for the queries first to last - 1."""
+    widest = padded(_widest(first, last, offsets))
+    inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
+    order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
+    for q in range(first, last):
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        low, high = _score_range(h, lo, lo + n)
+        wide = high - low > WIDE
+        _inverse_weights(h, lo, n, high, wide, inverse)
+        for s in range(0, n_samples, LANES):
+            real = min(LANES, n_samples - s)
+            _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
+            rank_lanes(n, real, keys, rank)
+            for lane in range(real):
+                for i in range(n):
+                    ranks[s + lane, lo + i] = rank[i, lane] + 1
+
+
+@njit
+def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
     """Fill out[row] with the mean over samples of the discount of its rank."""
-    widest = 0
+    widest = padded(_widest(first, last, offsets))
+    inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
+    order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
     for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    weight, key = np.empty(widest), np.empty(widest)
-    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
-    for q in range(first, last):
-        lo, hi = offsets[q], offsets[q + 1]
-        n = hi - lo
-        low, high = _score_range(h, lo, hi)
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        low, high = _score_range(h, lo, lo + n)
         wide = high - low > WIDE
-        for i in range(n):
-            weight[i] = np.exp(high - h[lo + i])
-            out[lo - offsets[0] + i] = 0.0
-        at = n_samples * (lo - offsets[0])
-        for s in range(n_samples):
-            if wide:
-                _far_keys(h, lo, n, high, noise, at + s * n, key)
-            else:
-                for i in range(n):
-                    key[i] = noise[at + s * n + i] * weight[i]
-            counted = 0
-            if n <= SMALL:
-                for i in range(n):
-                    k, smaller = key[i], 0
-                    for j in range(n):
-                        smaller += key[j] < k
-                    rank[i] = smaller
-                    order[smaller] = i
-                    counted += smaller
-            if n > SMALL or counted != n * (n - 1) // 2:
-                _sort_keys(key, order, rank, n)
+        _inverse_weights(h, lo, n, high, wide, inverse)
+        out[lo : lo + n] = 0.0
+        for s in range(0, n_samples, LANES):
+            real = min(LANES, n_samples - s)
+            _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
+            rank_lanes(n, real, keys, rank)
             for i in range(n):
-                out[lo - offsets[0] + i] += discount[rank[i]]
-        for i in range(n):
-            out[lo - offsets[0] + i] /= n_samples
+                total = out[lo + i]
+                for lane in range(real):
+                    total += discount[rank[i, lane]]
+                out[lo + i] = total
+        for i in range(lo, lo + n):
+            out[i] /= n_samples
 
 
 @njit
@@ -155,120 +179,161 @@ def _log_tail_sums(h, lo, n, high, order, tail):
 
 
 @njit
-def _reinforce_wide(h, lo, n, high, gain, discount, noise, at, n_samples, gradient):
+def _nothing_to_gain(lo, n, gain, discount):
+    """Whether all gains of a query are equal, and the utility that every ranking then has."""
+    flat, total = True, 0.0
+    for i in range(n):
+        flat = flat and gain[lo + i] == gain[lo]
+        total += gain[lo + i] * discount[i]
+    return flat, total
+
+
+@njit
+def _utilities(lo, n, real, rank, gain, discount, value):
+    """Fill value[lane] with the utility of a ranking."""
+    value[:] = 0.0
+    for i in range(n):
+        g = gain[lo + i]
+        for lane in range(real):
+            value[lane] += g * discount[rank[i, lane]]
+
+
+@njit
+def _reinforce_wide(key, query, h, lo, n, high, gain, discount, n_samples, gradient):
     """`reinforce` for one query whose scores are so far apart that set sums must be logarithms; returns the mean utility."""
-    key, tail, order, rank = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    tail, order = np.empty(n), np.empty(n, np.int64)
+    ones, keys, value = np.ones(padded(n) * LANES), np.empty(padded(n) * LANES), np.empty(LANES)
+    rank = np.empty((padded(n), LANES), np.int64)
     plain, weighted = np.zeros(n), np.zeros(n)
-    reference, sum_utility = 0.0, 0.0
-    for s in range(n_samples):
-        _far_keys(h, lo, n, high, noise, at + s * n, key)
-        counted = 0
-        if n <= SMALL:
-            for i in range(n):
-                k, smaller = key[i], 0
-                for j in range(n):
-                    smaller += key[j] < k
-                rank[i] = smaller
-                order[smaller] = i
-                counted += smaller
-        if n > SMALL or counted != n * (n - 1) // 2:
-            _sort_keys(key, order, rank, n)
-        value = 0.0
-        for i in range(n):
-            value += gain[lo + i] * discount[rank[i]]
+    reference, total = 0.0, 0.0
+    for s in range(0, n_samples, LANES):
+        real = min(LANES, n_samples - s)
+        _draw(key, query, s // LANES, real, h, lo, n, high, True, ones, keys, order, rank)
+        rank_lanes(n, real, keys, rank)
+        _utilities(lo, n, real, rank, gain, discount, value)
         if s == 0:
-            reference = value
-        value -= reference
-        sum_utility += value
-        _log_tail_sums(h, lo, n, high, order, tail)
-        for j in range(n):
-            i = order[j]
-            x, c = h[lo + i] - high, 0.0
-            for t in range(j + 1):
-                c += np.exp(x - tail[t])
-            plain[i] += c
-            weighted[i] += value * c
-    mean = sum_utility / n_samples
+            reference = value[0]
+        for lane in range(real):
+            for i in range(n):
+                order[rank[i, lane]] = i
+            v = value[lane] - reference
+            total += v
+            _log_tail_sums(h, lo, n, high, order, tail)
+            for j in range(n):
+                i = order[j]
+                x, c = h[lo + i] - high, 0.0
+                for t in range(j + 1):
+                    c += np.exp(x - tail[t])
+                plain[i] += c
+                weighted[i] += v * c
+    mean = total / n_samples
     for i in range(n):
         gradient[lo + i] = (mean * plain[i] - weighted[i]) / n_samples
     return reference + mean
 
 
 @njit
-def reinforce(first, last, h, offsets, gain, discount, noise, n_samples, gradient, utility):
+def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
     """Gradient in the scores of the expected utility, estimated by REINFORCE; and each query's mean utility.
 
     gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{j <= r(i)} 1 / Z_j
     and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
     """
-    widest = 0
+    widest = padded(_widest(first, last, offsets))
+    weight, value = np.empty(widest), np.empty(LANES)
+    inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
+    order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
+    share, chance = np.empty((widest, LANES)), np.empty((widest, LANES))
+    plain, weighted = np.empty((widest, LANES)), np.empty((widest, LANES))
     for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    weight, inverse, key, tail = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
-    order, rank = np.empty(widest, np.int64), np.empty(widest, np.int64)
-    plain, weighted = np.empty(widest), np.empty(widest)
-    for q in range(first, last):
-        lo, hi = offsets[q], offsets[q + 1]
-        n = hi - lo
-        gradient[lo:hi] = 0.0
-        flat = True
-        total = 0.0
-        for i in range(n):
-            flat = flat and gain[lo + i] == gain[lo]
-            total += gain[lo + i] * discount[i]
-        if flat:  # nothing to gain: the gradient is zero exactly, not up to rounding
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        no_choice, total = _nothing_to_gain(lo, n, gain, discount)
+        if no_choice:  # the gradient is zero exactly, not up to rounding
+            gradient[lo : lo + n] = 0.0
             utility[q] = total
             continue
-        low, high = _score_range(h, lo, hi)
-        at = n_samples * (lo - offsets[0])
+        low, high = _score_range(h, lo, lo + n)
         if high - low > WIDE:
-            utility[q] = _reinforce_wide(h, lo, n, high, gain, discount, noise, at, n_samples, gradient)
+            utility[q] = _reinforce_wide(key, q, h, lo, n, high, gain, discount, n_samples, gradient)
             continue
-        for i in range(n):
-            weight[i] = np.exp(h[lo + i] - high)
-            inverse[i] = np.exp(high - h[lo + i])
-            plain[i] = 0.0
-            weighted[i] = 0.0
-        reference, sum_utility = 0.0, 0.0
-        for s in range(n_samples):
-            for i in range(n):
-                key[i] = noise[at + s * n + i] * inverse[i]
-            counted = 0
-            if n <= SMALL:
-                for i in range(n):
-                    k, smaller = key[i], 0
-                    for j in range(n):
-                        smaller += key[j] < k
-                    rank[i] = smaller
-                    order[smaller] = i
-                    counted += smaller
-            if n > SMALL or counted != n * (n - 1) // 2:
-                _sort_keys(key, order, rank, n)
-            value = 0.0
-            for i in range(n):
-                value += gain[lo + i] * discount[rank[i]]
+        _weights(h, lo, n, high, weight)
+        _inverse_weights(h, lo, n, high, False, inverse)
+        plain[: padded(n)] = 0.0
+        weighted[: padded(n)] = 0.0
+        reference, total = 0.0, 0.0
+        for s in range(0, n_samples, LANES):
+            real = min(LANES, n_samples - s)
+            _draw(key, q, s // LANES, real, h, lo, n, high, False, inverse, keys, order, rank)
+            rank_and_share(n, real, keys, weight, order, rank, share)
+            _utilities(lo, n, real, rank, gain, discount, value)
             if s == 0:
-                reference = value
-            value -= reference  # utilities of a query are close together: take the difference before it is squared away
-            sum_utility += value
-            left = 0.0
-            for j in range(n - 1, -1, -1):
-                left += weight[order[j]]
-                tail[j] = left
-            c = 0.0
-            for j in range(n):
-                c += 1.0 / tail[j]
-                i = order[j]
-                plain[i] += c
-                weighted[i] += value * c
-        mean = sum_utility / n_samples
+                reference = value[0]
+            for lane in range(real):
+                value[lane] -= reference  # utilities of a query are close together
+                total += value[lane]
+            if real < LANES:  # lanes without a sample add nothing
+                for i in range(n):
+                    share[i, real:] = 0.0
+            accumulate_before(n, real, keys, rank, share, value, order, chance, plain, weighted)
+        mean = total / n_samples
         utility[q] = reference + mean
         for i in range(n):
-            gradient[lo + i] = weight[i] * (mean * plain[i] - weighted[i]) / n_samples
+            total = 0.0
+            for lane in range(LANES):
+                total += mean * plain[i, lane] - weighted[i, lane]
+            gradient[lo + i] = weight[i] * total / n_samples
 
 
 @njit
-def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, utility):
+def _plrank_wide(key, query, h, lo, n, high, gain, discount, n_samples, gradient):
+    """`plrank` for one query whose scores are so far apart that set sums must be logarithms; returns the mean utility."""
+    ones, keys = np.ones(padded(n) * LANES), np.empty(padded(n) * LANES)
+    rank = np.empty((padded(n), LANES), np.int64)
+    expected, mean = np.empty(n), np.zeros(n + 1)
+    order, tail, future = np.empty((n_samples, n), np.int64), np.empty((n_samples, n)), np.zeros((n_samples, n + 1))
+    for s in range(n_samples):
+        if s % LANES == 0:
+            real = min(LANES, n_samples - s)
+            _draw(key, query, s // LANES, real, h, lo, n, high, True, ones, keys, order, rank)
+            rank_lanes(n, real, keys, rank)
+        for i in range(n):
+            order[s, rank[i, s % LANES]] = i
+        _log_tail_sums(h, lo, n, high, order[s], tail[s])
+        for j in range(n - 1, -1, -1):
+            future[s, j] = future[s, j + 1] + gain[lo + order[s, j]] * discount[j]
+            mean[j] += future[s, j] / n_samples
+    utility, others = mean[0], _share_of_others(n_samples, mean)
+    for s in range(n_samples):
+        rest = 0.0
+        for j in range(n - 1, -1, -1):
+            i = order[s, j]
+            share = np.exp(h[lo + i] - high - tail[s, j])
+            rest = share * gain[lo + i] + (1.0 - share) * rest
+            expected[j] = rest
+        for j in range(n):
+            i = order[s, j]
+            x = h[lo + i] - high
+            later = future[s, j + 1] - mean[j + 1]
+            now = 0.0
+            for t in range(j + 1):
+                p = np.exp(x - tail[s, t])
+                later -= p * (future[s, t + 1] - mean[t + 1])
+                now += p * discount[t] * (gain[lo + i] - expected[t])
+            gradient[lo + i] += others * later + now / n_samples
+    return utility
+
+
+@njit
+def _share_of_others(n_samples, mean):
+    """What turns the difference to the mean of all samples into that to the mean of the others, over n_samples."""
+    if n_samples > 1:
+        return 1.0 / (n_samples - 1)
+    mean[:] = 0.0  # a single sample has no others
+    return 1.0
+
+
+@njit
+def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
     """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, of lower variance for two samples or more.
 
     With Z_j as above, F_j the reward collected at positions >= j, m_j the expected gain at position j given what is left, and r
@@ -279,95 +344,65 @@ def plrank(first, last, h, offsets, gain, discount, noise, n_samples, gradient, 
     once the reward of position j itself is taken in expectation. The first part is what a later choice brings in; from F_{j+1} we
     subtract its mean over the query's other samples, which leaves the expectation as it is.
     """
-    widest = 0
+    widest = padded(_widest(first, last, offsets))
+    groups = (n_samples + LANES - 1) // LANES
+    weight, heavy, mean, inverse = np.empty(widest), np.empty(widest), np.empty(widest), np.ones(widest * LANES)
+    keys, ranks = np.empty((groups, widest * LANES)), np.empty((groups, widest, LANES), np.int64)
+    order = np.empty(widest, np.int64)
+    shares, futures = np.empty((groups, widest, LANES)), np.empty((groups, widest, LANES))
+    reward, lost, expected = np.zeros((widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
+    direct, indirect = np.empty((widest, LANES)), np.empty((widest, LANES))
     for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    weight, inverse, key = np.empty(widest), np.empty(widest), np.empty(widest)
-    rank, mean = np.empty(widest, np.int64), np.empty(widest + 1)
-    order, tail, future = (
-        np.empty((n_samples, widest), np.int64),
-        np.empty((n_samples, widest)),
-        np.empty((n_samples, widest + 1)),
-    )
-    for q in range(first, last):
-        lo, hi = offsets[q], offsets[q + 1]
-        n = hi - lo
-        gradient[lo:hi] = 0.0
-        flat = True
-        total = 0.0
-        for i in range(n):
-            flat = flat and gain[lo + i] == gain[lo]
-            total += gain[lo + i] * discount[i]
-        if flat:
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        gradient[lo : lo + n] = 0.0
+        no_choice, total = _nothing_to_gain(lo, n, gain, discount)
+        if no_choice:
             utility[q] = total
             continue
-        low, high = _score_range(h, lo, hi)
-        wide = high - low > WIDE
+        low, high = _score_range(h, lo, lo + n)
+        if high - low > WIDE:
+            utility[q] = _plrank_wide(key, q, h, lo, n, high, gain, discount, n_samples, gradient)
+            continue
+        _weights(h, lo, n, high, weight)
+        _inverse_weights(h, lo, n, high, False, inverse)
         for i in range(n):
-            weight[i] = np.exp(h[lo + i] - high)
-            inverse[i] = np.exp(high - h[lo + i])
-        at = n_samples * (lo - offsets[0])
-        mean[: n + 1] = 0.0
-        for s in range(n_samples):
-            if wide:
-                _far_keys(h, lo, n, high, noise, at + s * n, key)
-            else:
-                for i in range(n):
-                    key[i] = noise[at + s * n + i] * inverse[i]
-            counted = 0
-            if n <= SMALL:
-                for i in range(n):
-                    k, smaller = key[i], 0
-                    for j in range(n):
-                        smaller += key[j] < k
-                    rank[i] = smaller
-                    order[s, smaller] = i
-                    counted += smaller
-            if n > SMALL or counted != n * (n - 1) // 2:
-                _sort_keys(key, order[s], rank, n)
-            if wide:
-                _log_tail_sums(h, lo, n, high, order[s], tail[s])
-            else:  # reciprocals, which are used three times
-                left = 0.0
-                for j in range(n - 1, -1, -1):
-                    left += weight[order[s, j]]
-                    tail[s, j] = 1.0 / left
-            future[s, n] = 0.0
-            for j in range(n - 1, -1, -1):
-                future[s, j] = future[s, j + 1] + gain[lo + order[s, j]] * discount[j]
-                mean[j] += future[s, j] / n_samples
-        utility[q] = mean[0]
-        others = 1.0  # times the difference to the mean of all is that to the mean of the others, over n_samples
-        if n_samples > 1:
-            others = 1.0 / (n_samples - 1)
-        else:
-            mean[: n + 1] = 0.0
-        for s in range(n_samples):
-            # key[j] = m_j, from the last position to the first
-            expected = 0.0
-            for j in range(n - 1, -1, -1):
-                i = order[s, j]
-                share = np.exp(h[lo + i] - high - tail[s, j]) if wide else weight[i] * tail[s, j]
-                expected = share * gain[lo + i] + (1.0 - share) * expected
-                key[j] = expected
-            if wide:
-                for j in range(n):
-                    i = order[s, j]
-                    x = h[lo + i] - high
-                    later = future[s, j + 1] - mean[j + 1]
-                    now = 0.0
-                    for t in range(j + 1):
-                        p = np.exp(x - tail[s, t])
-                        later -= p * (future[s, t + 1] - mean[t + 1])
-                        now += p * discount[t] * (gain[lo + i] - key[t])
-                    gradient[lo + i] += others * later + now / n_samples
-            else:
-                lost, direct, indirect = 0.0, 0.0, 0.0
-                for j in range(n):
-                    i = order[s, j]
-                    later = future[s, j + 1] - mean[j + 1]
-                    lost += later * tail[s, j]
-                    direct += discount[j] * tail[s, j]
-                    indirect += discount[j] * key[j] * tail[s, j]
-                    now = weight[i] * (gain[lo + i] * direct - indirect)
-                    gradient[lo + i] += others * (later - weight[i] * lost) + now / n_samples
+            heavy[i] = weight[i] * gain[lo + i]
+        heavy[n:] = 0.0
+        mean[:n] = 0.0
+        total = 0.0
+        for g in range(groups):
+            rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
+            _draw(key, q, g, real, h, lo, n, high, False, inverse, keys[g], order, rank)
+            rank_and_share(n, real, keys[g], weight, order, rank, share)
+            for i in range(n):
+                for lane in range(real):
+                    reward[i, lane] = gain[lo + i] * discount[rank[i, lane]]
+            reward[n:] = 0.0
+            sum_after(n, real, keys[g], rank, reward, order, future)
+            for i in range(n):
+                for lane in range(real):
+                    mean[rank[i, lane]] += future[i, lane] / n_samples
+                    total += reward[i, lane]
+        utility[q], others = total / n_samples, _share_of_others(n_samples, mean)
+        for g in range(groups):
+            rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
+            weigh_from(n, real, keys[g], rank, heavy, order, expected)
+            for i in range(n):
+                for lane in range(real):
+                    r, s = rank[i, lane], share[i, lane]
+                    future[i, lane] -= mean[r]
+                    reward[i, lane] = future[i, lane] * s
+                    share[i, lane] = discount[r] * s
+                    expected[i, lane] = (expected[i, lane] * s) * share[
+                        i, lane
+                    ]  # the first factor is m, within the gains
+            sum_before(n, real, keys[g], rank, reward, order, lost)
+            sum_before(n, real, keys[g], rank, share, order, direct)
+            sum_before(n, real, keys[g], rank, expected, order, indirect)
+            for i in range(n):
+                total = 0.0
+                for lane in range(real):
+                    later = future[i, lane] - weight[i] * lost[i, lane]
+                    now = weight[i] * (gain[lo + i] * direct[i, lane] - indirect[i, lane])
+                    total += others * later + now / n_samples
+                gradient[lo + i] += total

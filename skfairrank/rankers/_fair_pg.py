@@ -49,7 +49,7 @@ class FairExposureGradient(PolicyGradient):
                 work,
                 h,
                 offsets,
-                batch.noise,
+                batch.key,
                 self.n_samples,
                 self.data.discount,
                 exposure,

@@ -1,0 +1,73 @@
+"""Random numbers inside kernels: Philox 4x32-10, the counter-based generator of Salmon et al. (2011).
+
+A number is a function of a key, drawn once by a `numpy.random.Generator`, and of where it is used: which query, which sample,
+which item. So results cannot depend on the order of the work, and no two uses share a number. Loops over counters have no
+branches and are vectorised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank._kernels._jit import njit
+from skfairrank._kernels.vectors import LANES, bits_of, float_of
+
+__all__ = ["exponential", "exponentials_of_lane", "philox", "scaled_exponentials"]
+
+MULTIPLIER_0, MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+WEYL_0, WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+LOG_2 = np.log(2.0)
+HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+
+
+@njit(inline="always")
+def philox(c0, c1, c2, c3, k0, k1):
+    """Four random 32-bit words (in 64-bit integers) from four words of counter and two of key."""
+    for _ in range(10):
+        p, q = MULTIPLIER_0 * (c0 & LOW), MULTIPLIER_1 * (c2 & LOW)
+        c0, c1, c2, c3 = (q >> HALF) ^ c1 ^ k0, q, (p >> HALF) ^ c3 ^ k1, p  # only the lower halves count
+        k0, k1 = k0 + WEYL_0, k1 + WEYL_1
+    return c0 & LOW, c1 & LOW, c2 & LOW, c3 & LOW
+
+
+@njit
+def exponential(bits):
+    """-log(u) with u = (k + 1/2) / 2^52 in (0, 1), k the upper 52 of 64 random bits; right to two units in the last place.
+
+    The logarithm of u = 2^e m with m in [sqrt(1/2), sqrt(2)) is e log 2 + 2 atanh(s) with s = (m - 1) / (m + 1); atanh by its
+    series, of which the terms beyond s are one polynomial in s^2 (Chebyshev interpolation on the range of s^2).
+    """
+    one_to_two = float_of((bits >> np.uint64(12)) | np.uint64(0x3FF0000000000000))
+    x = bits_of(one_to_two - (1.0 - 2.0**-53))
+    e = (x - HALF_ROOT) >> 52
+    m = float_of(np.uint64(x - (e << 52)))
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    tail = 0.09091479503221858 + z * (0.07664788870727461 + z * 0.07320498526019009)
+    tail = 0.19999999999940618 + z * (0.14285714316559497 + z * (0.11111105043648083 + z * tail))
+    tail = 0.33333333333333354 + z * tail
+    return -(e * LOG_2) - (2.0 * s + 2.0 * s * z * tail)
+
+
+@njit(inline="always")
+def scaled_exponentials(key, query, group, scale_first, scale_second, first, second):
+    """Fill two flat arrays of equal length with standard exponential variables, times scales.
+
+    Number b of both comes from the counter (b, group, query, 0).
+    """
+    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(group), np.uint64(query)
+    for b in range(len(first)):
+        w0, w1, w2, w3 = philox(np.uint64(b), c1, c2, np.uint64(0), k0, k1)
+        first[b] = exponential((w1 << HALF) | w0) * scale_first[b]
+        second[b] = exponential((w3 << HALF) | w2) * scale_second[b]
+
+
+@njit(inline="always")
+def exponentials_of_lane(key, query, group, lane, first, second):
+    """The numbers of one lane alone, of those which `scaled_exponentials` scales; to the same bits."""
+    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(group), np.uint64(query)
+    for i in range(len(first)):
+        w0, w1, w2, w3 = philox(np.uint64(i * LANES + lane), c1, c2, np.uint64(0), k0, k1)
+        first[i] = exponential((w1 << HALF) | w0)
+        second[i] = exponential((w3 << HALF) | w2)
