@@ -68,6 +68,7 @@ class Ascent:
     ):
         check_magnitude(data.X)
         self.data, self.rho, self.epsilon, self.rng = data, float(rho), float(epsilon), rng
+        self._budget = max(self.epsilon, 1e-12)
         self.raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
         self.basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
         self.steps = (
@@ -108,9 +109,10 @@ class Ascent:
     def _dual_step(self, lambda_, distance):
         """Descent of the dual: lambda grows while the adversary overspends. The paper prints the opposite sign; its program
         has this one, with the step max(d, eps) / min(d, eps)."""
-        spent, budget = max(distance, 1e-12), max(self.epsilon, 1e-12)
-        step = max(spent, budget) / min(spent, budget)
-        return max(self.LAMBDA_MIN, lambda_ + step * (distance - self.epsilon))
+        spent, budget = distance if distance > 1e-12 else 1e-12, self._budget
+        step = spent / budget if spent > budget else budget / spent
+        moved = lambda_ + step * (distance - self.epsilon)
+        return moved if moved > self.LAMBDA_MIN else self.LAMBDA_MIN
 
 
 class ExactBudget:

@@ -107,10 +107,8 @@ class PolicyGradient:
     def __init__(self, data: Data, kind: str, n_samples: int):
         self.data, self.kind, self.kernel = data, kind, GRADIENTS[kind]
         self.n_samples = 0 if kind == "exact" else n_samples
-
-    def operations(self, n_rows: int, n_queries: int) -> float:
-        size = n_rows / n_queries
-        return n_rows * 2.0**size * 2 if self.kind == "exact" else n_rows * self.n_samples * (8.0 + 0.2 * size)
+        size = float(data.queries.sizes.mean())
+        self.work_of_row = 2.0**size * 2 if kind == "exact" else self.n_samples * (8.0 + 0.2 * size)  # see `over_queries`
 
     def __call__(self, batch: Batch, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Gradient (n_rows of the batch,), utility (n_queries,), and the mean penalty that the gradient contains (here 0)."""
@@ -122,7 +120,7 @@ class PolicyGradient:
             arguments: tuple = (h, batch.offsets, gain, self.data.discount, gradient, utility)
         else:
             arguments = (h, batch.offsets, gain, self.data.discount, batch.key, self.n_samples, gradient, utility)
-        over_queries(self.kernel, batch.offsets, self.operations(len(h), len(utility)), *arguments)
+        over_queries(self.kernel, batch.offsets, self.work_of_row * len(h), *arguments)
         return gradient, utility
 
 
@@ -180,6 +178,7 @@ def train(
     w, B = state.w, min(batch_size, data.queries.n_queries)
     m, v, gradient = np.zeros_like(w), np.zeros_like(w), np.empty_like(w)
     history = {name: np.zeros(max_iter) for name in ("utility", "regularizer", "query_distance", "lambda")}
+    utilities, regularizers, distances, multipliers = history.values()
     state.history = history
     stream = BatchStream(data, batch_size, order_rng, noise_rng)
     t = 0
@@ -195,15 +194,15 @@ def train(
                 ascent, utility, penalty = policy_gradient(batch, h)
                 _linear.pull_back(data.X, batch.rows, ascent, 1.0 / B, gradient)
                 step = state.n_iter
-                history["utility"][step] = _linear.mean(utility)
-                history["regularizer"][step] = penalty
+                utilities[step] = _linear.mean(utility)
+                regularizers[step] = penalty
                 if regularised:
                     attack = adversary.attack(batch, w, state.lambda_)
                     state.lambda_ = attack.multiplier
                     _linear.subtract(gradient, rho, attack.gradient)
-                    history["regularizer"][step] = attack.regularizer
-                    history["query_distance"][step] = attack.query_distance
-                history["lambda"][step] = state.lambda_
+                    regularizers[step] = attack.regularizer
+                    distances[step] = attack.query_distance
+                multipliers[step] = state.lambda_
                 if alpha:
                     gradient -= alpha * w
                 t += 1

@@ -7,6 +7,7 @@ import reference
 from skfairrank import SensitiveSubspaceMetric
 from skfairrank._kernels import attack as kernels
 from skfairrank._kernels import linear
+from skfairrank._kernels.ascent import ascend
 from skfairrank.adversary import Ascent, ExactBox, ExactBudget
 from skfairrank.queries import Queries
 from skfairrank.training import Batch, Data
@@ -481,6 +482,33 @@ def test_the_box_has_a_subgradient_at_its_kinks():
 # Small kernels
 
 
+@pytest.mark.parametrize("n_paths", [1, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("d, rank", [(1, 0), (2, 1), (5, 2), (6, 3), (7, 5)])
+def test_paths_climb_as_adam_prescribes(n_paths, d, rank):
+    """One path at a time, by the gradient; in blocks of eight, and two lanes for each of the last four or fewer."""
+    rng = np.random.default_rng(10 * d + n_paths)
+    w, basis, e = rng.normal(size=d), orthonormal(rank, d, rng), 0.1 * rng.normal(size=(n_paths, d))
+    gap, pull, before = rng.normal(size=n_paths), rng.random(n_paths), e.copy()
+    ascend(0, n_paths, w, basis, 0.7, gap, pull, 0.05, 12, e)
+    for p in range(n_paths):
+
+        def gradient(x, p=p):
+            return 0.7 * (gap[p] + w @ x) * w - pull[p] * (x - basis.T @ (basis @ x))
+
+        assert e[p] == pytest.approx(reference.adam_ascent(gradient, before[p], 0.05, 12), rel=1e-9, abs=1e-12)
+
+
+def test_paths_do_not_depend_on_how_they_are_divided():
+    rng = np.random.default_rng(0)
+    w, basis, e = rng.normal(size=5), orthonormal(2, 5, rng), 0.1 * rng.normal(size=(24, 5))
+    gap, pull = rng.normal(size=24), rng.random(24)
+    whole, parts = e.copy(), e.copy()
+    ascend(0, 24, w, basis, 0.7, gap, pull, 0.05, 12, whole)
+    for first in (16, 0, 8):
+        ascend(first, first + 8, w, basis, 0.7, gap, pull, 0.05, 12, parts)
+    np.testing.assert_array_equal(whole, parts)
+
+
 def test_linear_scores_and_their_pull_back():
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
@@ -507,13 +535,8 @@ def test_adam_is_the_textbooks():
 # A loop that both sums and stores may be compiled twice, with and without vectors, the way chosen by the addresses of its arrays
 # at run time; with sums free to be reassociated the two then differ by rounding, and fits would not repeat to the bit.
 PLACED = {
-    "subspace attack": lambda a: kernels._subspace_ascent(a["along"], 0.5, 0.01, 2, a["c"], a["m"], a["v"]),
-    "full attack, no steps": lambda a: kernels._full_ascent(
-        a["w"], a["basis"], 0.5, 0.07, -0.7, 0.02, 0, a["e"], a["fair"], a["m"], a["v"]
-    ),
-    "full attack": lambda a: kernels._full_ascent(
-        a["w"], a["basis"], 0.5, 0.07, -0.7, 0.02, 5, a["e"], a["fair"], a["m"], a["v"]
-    ),
+    "attack, one path": lambda a: ascend(0, 1, a["w"], a["basis"], 0.5, a["c"], a["c"], 0.02, 5, a["e"].reshape(1, -1)),
+    "attack, many paths": lambda a: ascend(0, 8, a["w"], a["basis"], 0.5, a["m"][:8], a["v"][:8], 0.02, 5, a["paths"]),
     "box": lambda a: kernels.exact_box(a["w"], a["basis"], a["basis"], 3.0, 0.2, 0.1, a["fair"]),
     "budget": lambda a: kernels.exact_budget(a["w"], a["basis"], a["c"] ** 2, a["c"] ** 2, 0.3, 0.2, a["fair"]),
     "scores": lambda a: linear.all_scores(a["X"], a["w"], a["c"]),
@@ -528,10 +551,10 @@ def test_results_have_the_same_bits_wherever_arrays_lie(name, d):
     rng = np.random.default_rng(0)
     given = {
         "w": rng.normal(size=d), "basis": orthonormal(2, d, rng), "e": 0.01 * rng.normal(size=d), "X": rng.normal(size=(3, d)),
-        "c": rng.uniform(0.5, 1.0, size=3), "along": rng.normal(size=3), "fair": np.zeros(d), "m": np.zeros(max(d, 3)),
-        "v": np.zeros(max(d, 3)),
+        "c": rng.uniform(0.5, 1.0, size=3), "fair": np.zeros(d), "m": np.zeros(max(d, 8)), "v": np.zeros(max(d, 8)),
+        "paths": 0.01 * rng.normal(size=(8, d)),
     }  # fmt: skip
-    room, found = np.zeros(20 * d + 100), set()
+    room, found = np.zeros(30 * d + 100), set()
     for _ in range(300):
         at, arrays = int(rng.integers(0, 9)), {}
         for key in rng.permutation(list(given)):  # one behind the other, in any order, with small gaps

@@ -14,11 +14,20 @@ __all__ = ["njit", "REASSOCIATE"]
 REASSOCIATE = {"reassoc"}
 
 
-def njit(function=None, *, fastmath: Any = False, inline: str = "never"):
-    """`numba.njit` with this package's options."""
+def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts: bool = True):
+    """`numba.njit` with this package's options.
+
+    Parameters
+    ----------
+    counts : bool
+        Whether references to arrays are counted. A function that makes no array can do without, and each row or slice that it
+        looks at is then two atomic operations cheaper.
+    """
     if function is None:
-        return lambda f: njit(f, fastmath=fastmath, inline=inline)
+        return lambda f: njit(f, fastmath=fastmath, inline=inline, counts=counts)
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    if not counts:
+        options["_nrt"] = False
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache (read-only installation without a home directory)

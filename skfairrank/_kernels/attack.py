@@ -9,59 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.linear import BETA1, BETA2, TINY, dot, dot_with_row
+from skfairrank._kernels.ascent import ascend
+from skfairrank._kernels.linear import dot, dot_with_row
 from skfairrank._kernels.transport import smallest_gaps, transport_distances
 
 __all__ = ["ascent_attack", "attack_along_paths", "exact_box", "exact_budget", "lay_out_paths", "settle_queries"]
-
-
-@njit
-def _subspace_ascent(along, rho, step_size, n_steps, c, m, v):
-    """Adam from c on rho/2 (along . c)^2; `along` = V w."""
-    K = len(c)
-    m[:K] = 0.0
-    v[:K] = 0.0
-    power1, power2 = 1.0, 1.0
-    for _ in range(n_steps):
-        power1 *= BETA1
-        power2 *= BETA2
-        first, second = step_size / (1.0 - power1), 1.0 / (1.0 - power2)
-        gap = dot(along[:K], c)
-        for k in range(K):
-            g = rho * gap * along[k]
-            m[k] = BETA1 * m[k] + (1.0 - BETA1) * g
-            v[k] = BETA2 * v[k] + (1.0 - BETA2) * g * g
-            c[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
-
-
-@njit
-def _full_ascent(w, basis, rho, pull, gap_subspace, step_size, n_steps, e, fair, m, v):
-    """Adam from e on rho/2 (gap_subspace + w . e)^2 - pull/2 ||P e||^2; returns the last w . e and leaves P e in `fair`."""
-    d, rank = len(e), basis.shape[0]
-    m[:] = 0.0
-    v[:] = 0.0
-    power1, power2 = 1.0, 1.0
-    gap = 0.0
-    for t in range(n_steps + 1):
-        gap = dot(w, e)
-        for k in range(d):
-            fair[k] = e[k]
-        for r in range(rank):
-            inside = dot_with_row(basis, r, e)
-            for k in range(d):
-                fair[k] -= inside * basis[r, k]
-        if t == n_steps:
-            break
-        power1 *= BETA1
-        power2 *= BETA2
-        first, second = step_size / (1.0 - power1), 1.0 / (1.0 - power2)
-        push = rho * (gap_subspace + gap)
-        for k in range(d):
-            g = push * w[k] - pull * fair[k]
-            m[k] = BETA1 * m[k] + (1.0 - BETA1) * g
-            v[k] = BETA2 * v[k] + (1.0 - BETA2) * g * g
-            e[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
-    return gap
 
 
 @njit
@@ -88,22 +40,28 @@ def attack_along_paths(
     `c` (paths, directions) and `e` (paths, features) hold the starts and are moved in place. Per path: `inside` = V'c, the move
     of the subspace attack, `gap_inside` its change of the score, `gap` the change after both, `cost` = ||P e||^2.
     """
-    K, d = raw.shape
-    along, m, v, fair = np.zeros(K), np.empty(max(K, d)), np.empty(max(K, d)), np.empty(d)
+    P, (K, d) = len(size), raw.shape
+    along, fair, nothing = np.zeros(K), np.empty(d), np.zeros(P)
     for r in range(K):
         along[r] = dot_with_row(raw, r, w)
-    for p in range(len(size)):
-        _subspace_ascent(along, rho, subspace_step, subspace_steps, c[p], m, v)
+    if K > 0:
+        ascend(0, P, along, np.empty((0, K)), rho, nothing, nothing, subspace_step, subspace_steps, c)
+    for p in range(P):
         gap_inside[p] = 0.0
         inside[p, :] = 0.0
         for r in range(K):
             gap_inside[p] += along[r] * c[p, r]
             for k in range(d):
                 inside[p, k] += c[p, r] * raw[r, k]
-        outside = _full_ascent(
-            w, basis, rho, 2.0 * lambda_ / size[p], gap_inside[p], full_step, full_steps, e[p], fair, m[:d], v[:d]
-        )
-        gap[p] = gap_inside[p] + outside
+    ascend(0, P, w, basis, rho, gap_inside, 2.0 * lambda_ / size, full_step, full_steps, e)
+    for p in range(P):
+        gap[p] = gap_inside[p] + dot(w, e[p])
+        for k in range(d):
+            fair[k] = e[p, k]
+        for r in range(basis.shape[0]):
+            share = dot_with_row(basis, r, e[p])
+            for k in range(d):
+                fair[k] -= share * basis[r, k]
         cost[p] = dot(fair, fair)
 
 
@@ -252,7 +210,7 @@ def ascent_attack(
     if kept > 0:
         smallest_gaps(X, rows, offsets, queries, basis, largest, gaps)
         distance = transport_distances(
-            X, rows, offsets, queries, gaps, basis, inside, e, path_of_row, largest, identity_cost, np.empty(B)
+            X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, np.empty(B)
         )
     return regularizer.mean(), distance
 

@@ -149,13 +149,14 @@ def _weigh_from(_, n, keys, weight, out):
 
 
 @intrinsic
-def _accumulate(_, n, keys, values, factor, plain, weighted):
-    def write(builder, n, keys, values, factor, plain, weighted):
+def _accumulate(_, n, keys, values, factor, out):
+    def write(builder, n, keys, values, factor, out):
+        factors = load(builder, factor, integer(0))  # once: it has just been written lane by lane, and the first load waits for that
+
         def finish(total, i):
             total = builder.load(total)
-            store(builder, builder.fadd(load(builder, plain, i), total), plain, i)
-            product = builder.fmul(load(builder, factor, integer(0)), total)
-            store(builder, builder.fadd(load(builder, weighted, i), product), weighted, i)
+            product = builder.fmul(factors, total)
+            store(builder, builder.fadd(load(builder, out, i), product), out, i)
 
         _over_pairs(
             builder,
@@ -167,7 +168,7 @@ def _accumulate(_, n, keys, values, factor, plain, weighted):
             later_first=False,
         )
 
-    return types.void(types.int64, keys, values, factor, plain, weighted), kernel(write)
+    return types.void(types.int64, keys, values, factor, out), kernel(write)
 
 
 def _sum_lanes(later_first):
@@ -205,7 +206,7 @@ def alone(n, real):
     return n > SMALL or (real == 1 and n > SHORT)
 
 
-@njit
+@njit(counts=False)
 def rank_alone(n, lane, key, order, rank):
     """Fill rank[i, lane] by the n keys of one sample."""
     counted = 0
@@ -222,7 +223,7 @@ def rank_alone(n, lane, key, order, rank):
             rank[order[j], lane] = j
 
 
-@njit
+@njit(counts=False)
 def _weigh_alone(n, real, rank, weight, order, out):
     for lane in range(real):
         for i in range(n):
@@ -233,7 +234,7 @@ def _weigh_alone(n, real, rank, weight, order, out):
             out[order[j], lane] = total
 
 
-@njit
+@njit(counts=False)
 def _sum_alone(n, real, rank, values, later, order, out):
     for lane in range(real):
         for i in range(n):
@@ -297,13 +298,12 @@ def sum_after(n, real, keys, rank, values, order, out):
 
 
 @njit(inline="always")
-def accumulate_before(n, real, keys, rank, values, factor, order, scratch, plain, weighted):
-    """Add what `sum_before` gives to `plain`, and factor[lane] times that to `weighted`; zeros where there is no sample."""
+def accumulate_before(n, real, keys, rank, values, factor, order, scratch, out):
+    """Add factor[lane] times what `sum_before` gives to out[i, lane]. Lanes without a sample have the factor 0."""
     if alone(n, real):
         _sum_alone(n, real, rank, values, False, order, scratch)
         for i in range(n):
             for lane in range(real):
-                plain[i, lane] += scratch[i, lane]
-                weighted[i, lane] += factor[lane] * scratch[i, lane]
+                out[i, lane] += factor[lane] * scratch[i, lane]
     else:
-        _accumulate(n + n % 2, keys, values, factor, plain, weighted)
+        _accumulate(n + n % 2, keys, values, factor, out)

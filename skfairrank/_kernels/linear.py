@@ -11,7 +11,7 @@ __all__ = ["adam_step", "all_scores", "dot", "dot_with_row", "linear_scores", "m
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
 
 
-@njit(fastmath=REASSOCIATE)
+@njit(fastmath=REASSOCIATE, counts=False)
 def dot(x, y):
     """x . y, summed in double precision."""
     total = 0.0
@@ -20,7 +20,7 @@ def dot(x, y):
     return total
 
 
-@njit(fastmath=REASSOCIATE)
+@njit(fastmath=REASSOCIATE, counts=False)
 def dot_with_row(A, r, x):
     """A[r] . x, without making a view of the row."""
     total = 0.0
@@ -29,21 +29,21 @@ def dot_with_row(A, r, x):
     return total
 
 
-@njit
+@njit(counts=False)
 def linear_scores(X, rows, w, out):
     """out[i] = X[rows[i]] . w, summed in double precision."""
     for i in range(len(rows)):
         out[i] = dot(X[rows[i]], w)
 
 
-@njit
+@njit(counts=False)
 def all_scores(X, w, out):
     """out[i] = X[i] . w, to the same bits as `linear_scores`."""
     for i in range(len(out)):
         out[i] = dot(X[i], w)
 
 
-@njit
+@njit(counts=False)
 def pull_back(X, rows, g, scale, out):
     """out = scale * sum_i g[i] X[rows[i]]: the gradient in the weights from that in the scores."""
     out[:] = 0.0
@@ -53,7 +53,7 @@ def pull_back(X, rows, g, scale, out):
             out[k] += weight * x[k]
 
 
-@njit
+@njit(counts=False)
 def adam_step(w, gradient, m, v, t, step_size):
     """One step of ascent by Adam, in place; `t` counts from 1."""
     first, second = step_size / (1.0 - BETA1**t), 1.0 / (1.0 - BETA2**t)
@@ -63,7 +63,7 @@ def adam_step(w, gradient, m, v, t, step_size):
         w[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
 
 
-@njit
+@njit(counts=False)
 def mean(values):
     """Mean of a short array, without the start-up of NumPy's."""
     total = 0.0
@@ -72,7 +72,7 @@ def mean(values):
     return total / len(values)
 
 
-@njit
+@njit(counts=False)
 def subtract(gradient, scale, other):
     """gradient -= scale * other, in place."""
     for k in range(len(gradient)):

@@ -50,24 +50,29 @@ def exponential(bits):
     return -(e * LOG_2) - (2.0 * s + 2.0 * s * z * tail)
 
 
-@njit(inline="always")
-def scaled_exponentials(key, query, group, scale_first, scale_second, first, second):
-    """Fill two flat arrays of equal length with standard exponential variables, times scales.
+# Unsigned indices: a signed one may count from the end, and the loop would not be vectorised.
 
-    Number b of both comes from the counter (b, group, query, 0).
+
+@njit(inline="always")
+def scaled_exponentials(key, query, group, half, scale, out):
+    """Fill the flat `out` with 2 half standard exponential variables, times `scale`.
+
+    Numbers b and half + b come from the counter (b, group, query, 0).
     """
     k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(group), np.uint64(query)
-    for b in range(len(first)):
-        w0, w1, w2, w3 = philox(np.uint64(b), c1, c2, np.uint64(0), k0, k1)
-        first[b] = exponential((w1 << HALF) | w0) * scale_first[b]
-        second[b] = exponential((w3 << HALF) | w2) * scale_second[b]
+    for b in range(half):
+        i, j = np.uint64(b), np.uint64(b) + np.uint64(half)
+        w0, w1, w2, w3 = philox(i, c1, c2, np.uint64(0), k0, k1)
+        out[i] = exponential((w1 << HALF) | w0) * scale[i]
+        out[j] = exponential((w3 << HALF) | w2) * scale[j]
 
 
 @njit(inline="always")
-def exponentials_of_lane(key, query, group, lane, first, second):
-    """The numbers of one lane alone, of those which `scaled_exponentials` scales; to the same bits."""
+def exponentials_of_lane(key, query, group, lane, half, out):
+    """2 half numbers of one lane alone, of those which `scaled_exponentials` scales; to the same bits."""
     k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(group), np.uint64(query)
-    for i in range(len(first)):
-        w0, w1, w2, w3 = philox(np.uint64(i * LANES + lane), c1, c2, np.uint64(0), k0, k1)
-        first[i] = exponential((w1 << HALF) | w0)
-        second[i] = exponential((w3 << HALF) | w2)
+    for b in range(half):
+        i, j = np.uint64(b), np.uint64(b) + np.uint64(half)
+        w0, w1, w2, w3 = philox(np.uint64(b * LANES + lane), c1, c2, np.uint64(0), k0, k1)
+        out[i] = exponential((w1 << HALF) | w0)
+        out[j] = exponential((w3 << HALF) | w2)

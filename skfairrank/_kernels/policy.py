@@ -35,7 +35,7 @@ def _widest(first, last, offsets):
     return widest
 
 
-@njit
+@njit(counts=False)
 def _score_range(h, lo, hi):
     low, high = h[lo], h[lo]
     for i in range(lo + 1, hi):
@@ -43,7 +43,7 @@ def _score_range(h, lo, hi):
     return low, high
 
 
-@njit
+@njit(counts=False)
 def _inverse_weights(h, lo, n, high, wide, inverse):
     """exp(high - h), once for each lane; ones where that would overflow."""
     for i in range(n):
@@ -52,7 +52,7 @@ def _inverse_weights(h, lo, n, high, wide, inverse):
             inverse[i * LANES + lane] = x
 
 
-@njit
+@njit(counts=False)
 def _weights(h, lo, n, high, weight):
     """exp(h - high); nothing for what is no item."""
     for i in range(n):
@@ -64,12 +64,12 @@ def _weights(h, lo, n, high, weight):
 LIFT = 64.0
 
 
-@njit
+@njit(counts=False)
 def _draw_alone(key, query, group, lane, h, lo, n, high, wide, inverse, keys, order, rank):
     """Draw and rank one sample."""
     half = padded(n) // 2
     room = (half + LANES - 1) // LANES * LANES  # whole vectors
-    exponentials_of_lane(key, query, group, lane, keys[:room], keys[room : 2 * room])
+    exponentials_of_lane(key, query, group, lane, room, keys)
     for i in range(n):
         keys[i] = keys[i if i < half else room + i - half] * inverse[i * LANES]
     if wide:
@@ -86,15 +86,30 @@ def _draw(key, query, group, real, h, lo, n, high, wide, inverse, keys, order, r
             _draw_alone(key, query, group, lane, h, lo, n, high, wide, inverse, keys, order, rank)
     else:
         half = padded(n) // 2 * LANES
-        scaled_exponentials(
-            key, query, group, inverse[:half], inverse[half : 2 * half], keys[:half], keys[half : 2 * half]
-        )
+        scaled_exponentials(key, query, group, half, inverse, keys)
         if wide:
             for i in range(n):
                 for lane in range(LANES):
                     keys[i * LANES + lane] = np.log(keys[i * LANES + lane]) + (high - h[lo + i]) + LIFT
         if n % 2:
             keys[n * LANES : 2 * half] = np.inf
+
+
+# Kernels come in pairs: one makes room for all queries, the other does a query's work, where references need not be counted.
+
+
+@njit(counts=False)
+def _ranks_of_query(q, lo, n, h, key, n_samples, inverse, keys, order, rank, ranks):
+    low, high = _score_range(h, lo, lo + n)
+    wide = high - low > WIDE
+    _inverse_weights(h, lo, n, high, wide, inverse)
+    for s in range(0, n_samples, LANES):
+        real = min(LANES, n_samples - s)
+        _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
+        rank_lanes(n, real, keys, rank)
+        for lane in range(real):
+            for i in range(n):
+                ranks[s + lane, lo + i] = rank[i, lane] + 1
 
 
 @njit
@@ -104,17 +119,28 @@ def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
     inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
     order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
     for q in range(first, last):
-        lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        low, high = _score_range(h, lo, lo + n)
-        wide = high - low > WIDE
-        _inverse_weights(h, lo, n, high, wide, inverse)
-        for s in range(0, n_samples, LANES):
-            real = min(LANES, n_samples - s)
-            _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
-            rank_lanes(n, real, keys, rank)
+        n = offsets[q + 1] - offsets[q]
+        _ranks_of_query(q, offsets[q], n, h, key, n_samples, inverse, keys, order, rank, ranks)
+
+
+@njit(counts=False)
+def _discounts_of_query(q, lo, n, h, key, n_samples, discount, inverse, keys, order, rank, out):
+    low, high = _score_range(h, lo, lo + n)
+    wide = high - low > WIDE
+    _inverse_weights(h, lo, n, high, wide, inverse)
+    for i in range(lo, lo + n):
+        out[i] = 0.0
+    for s in range(0, n_samples, LANES):
+        real = min(LANES, n_samples - s)
+        _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
+        rank_lanes(n, real, keys, rank)
+        for i in range(n):
+            total = out[lo + i]
             for lane in range(real):
-                for i in range(n):
-                    ranks[s + lane, lo + i] = rank[i, lane] + 1
+                total += discount[rank[i, lane]]
+            out[lo + i] = total
+    for i in range(lo, lo + n):
+        out[i] /= n_samples
 
 
 @njit
@@ -124,22 +150,8 @@ def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
     inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
     order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
     for q in range(first, last):
-        lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        low, high = _score_range(h, lo, lo + n)
-        wide = high - low > WIDE
-        _inverse_weights(h, lo, n, high, wide, inverse)
-        out[lo : lo + n] = 0.0
-        for s in range(0, n_samples, LANES):
-            real = min(LANES, n_samples - s)
-            _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
-            rank_lanes(n, real, keys, rank)
-            for i in range(n):
-                total = out[lo + i]
-                for lane in range(real):
-                    total += discount[rank[i, lane]]
-                out[lo + i] = total
-        for i in range(lo, lo + n):
-            out[i] /= n_samples
+        n = offsets[q + 1] - offsets[q]
+        _discounts_of_query(q, offsets[q], n, h, key, n_samples, discount, inverse, keys, order, rank, out)
 
 
 @njit
@@ -167,7 +179,7 @@ def log_probability(first, last, h, offsets, ranks, out):
                 out[s, q] = min(total, 0.0)
 
 
-@njit
+@njit(counts=False)
 def _log_tail_sums(h, lo, n, high, order, tail):
     """tail[j] = log of the sum of exp(h - high) over positions >= j."""
     running = -np.inf
@@ -178,7 +190,7 @@ def _log_tail_sums(h, lo, n, high, order, tail):
         tail[j] = running
 
 
-@njit
+@njit(counts=False)
 def _nothing_to_gain(lo, n, gain, discount):
     """Whether all gains of a query are equal, and the utility that every ranking then has."""
     flat, total = True, 0.0
@@ -188,7 +200,7 @@ def _nothing_to_gain(lo, n, gain, discount):
     return flat, total
 
 
-@njit
+@njit(counts=False)
 def _utilities(lo, n, real, rank, gain, discount, value):
     """Fill value[lane] with the utility of a ranking."""
     value[:] = 0.0
@@ -232,6 +244,44 @@ def _reinforce_wide(key, query, h, lo, n, high, gain, discount, n_samples, gradi
     return reference + mean
 
 
+@njit(counts=False)
+def _reinforce_query(
+    q, lo, n, h, high, gain, discount, key, n_samples,
+    weight, inverse, keys, order, ranks, shares, values, chance, scratch, gradient,
+):  # fmt: skip
+    groups, m = (n_samples + LANES - 1) // LANES, padded(n)
+    _weights(h, lo, n, high, weight)
+    _inverse_weights(h, lo, n, high, False, inverse)
+    # Groups one after the other in every part, not parts in every group: they do not wait for each other.
+    for g in range(groups):
+        real = min(LANES, n_samples - g * LANES)
+        _draw(key, q, g, real, h, lo, n, high, False, inverse, keys[g], order, ranks[g])
+    for g in range(groups):
+        real = min(LANES, n_samples - g * LANES)
+        rank_and_share(n, real, keys[g], weight, order, ranks[g], shares[g])
+    for g in range(groups):
+        real = min(LANES, n_samples - g * LANES)
+        _utilities(lo, n, real, ranks[g], gain, discount, values[g])
+    reference, total = values[0, 0], 0.0
+    for s in range(n_samples):
+        total += values[s // LANES, s % LANES] - reference  # utilities of a query are close together
+    mean = reference + total / n_samples
+    for i in range(m):
+        for lane in range(LANES):
+            chance[i, lane] = 0.0
+    for g in range(groups):
+        real = min(LANES, n_samples - g * LANES)
+        for lane in range(LANES):
+            values[g, lane] = mean - values[g, lane] if lane < real else 0.0
+        accumulate_before(n, real, keys[g], ranks[g], shares[g], values[g], order, scratch, chance)
+    for i in range(n):
+        total = 0.0
+        for lane in range(LANES):
+            total += chance[i, lane]
+        gradient[lo + i] = weight[i] * total / n_samples
+    return mean
+
+
 @njit
 def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
     """Gradient in the scores of the expected utility, estimated by REINFORCE; and each query's mean utility.
@@ -239,12 +289,11 @@ def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient,
     gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{j <= r(i)} 1 / Z_j
     and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
     """
-    widest = padded(_widest(first, last, offsets))
-    weight, value = np.empty(widest), np.empty(LANES)
-    inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
-    order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
-    share, chance = np.empty((widest, LANES)), np.empty((widest, LANES))
-    plain, weighted = np.empty((widest, LANES)), np.empty((widest, LANES))
+    widest, groups = padded(_widest(first, last, offsets)), (n_samples + LANES - 1) // LANES
+    weight, order, inverse = np.empty(widest), np.empty(widest, np.int64), np.ones(widest * LANES)
+    keys, ranks = np.empty((groups, widest * LANES)), np.empty((groups, widest, LANES), np.int64)
+    shares, values = np.empty((groups, widest, LANES)), np.empty((groups, LANES))
+    chance, scratch = np.empty((widest, LANES)), np.empty((widest, LANES))
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         no_choice, total = _nothing_to_gain(lo, n, gain, discount)
@@ -255,33 +304,11 @@ def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient,
         low, high = _score_range(h, lo, lo + n)
         if high - low > WIDE:
             utility[q] = _reinforce_wide(key, q, h, lo, n, high, gain, discount, n_samples, gradient)
-            continue
-        _weights(h, lo, n, high, weight)
-        _inverse_weights(h, lo, n, high, False, inverse)
-        plain[: padded(n)] = 0.0
-        weighted[: padded(n)] = 0.0
-        reference, total = 0.0, 0.0
-        for s in range(0, n_samples, LANES):
-            real = min(LANES, n_samples - s)
-            _draw(key, q, s // LANES, real, h, lo, n, high, False, inverse, keys, order, rank)
-            rank_and_share(n, real, keys, weight, order, rank, share)
-            _utilities(lo, n, real, rank, gain, discount, value)
-            if s == 0:
-                reference = value[0]
-            for lane in range(real):
-                value[lane] -= reference  # utilities of a query are close together
-                total += value[lane]
-            if real < LANES:  # lanes without a sample add nothing
-                for i in range(n):
-                    share[i, real:] = 0.0
-            accumulate_before(n, real, keys, rank, share, value, order, chance, plain, weighted)
-        mean = total / n_samples
-        utility[q] = reference + mean
-        for i in range(n):
-            total = 0.0
-            for lane in range(LANES):
-                total += mean * plain[i, lane] - weighted[i, lane]
-            gradient[lo + i] = weight[i] * total / n_samples
+        else:
+            utility[q] = _reinforce_query(
+                q, lo, n, h, high, gain, discount, key, n_samples,
+                weight, inverse, keys, order, ranks, shares, values, chance, scratch, gradient,
+            )  # fmt: skip
 
 
 @njit
@@ -323,13 +350,63 @@ def _plrank_wide(key, query, h, lo, n, high, gain, discount, n_samples, gradient
     return utility
 
 
-@njit
+@njit(counts=False)
 def _share_of_others(n_samples, mean):
     """What turns the difference to the mean of all samples into that to the mean of the others, over n_samples."""
     if n_samples > 1:
         return 1.0 / (n_samples - 1)
     mean[:] = 0.0  # a single sample has no others
     return 1.0
+
+
+@njit(counts=False)
+def _plrank_query(
+    q, lo, n, h, high, gain, discount, key, n_samples,
+    weight, heavy, mean, inverse, keys, order, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
+):  # fmt: skip
+    groups = (n_samples + LANES - 1) // LANES
+    _weights(h, lo, n, high, weight)
+    _inverse_weights(h, lo, n, high, False, inverse)
+    heavy[n:] = 0.0
+    for i in range(n):
+        heavy[i] = weight[i] * gain[lo + i]
+        mean[i] = 0.0
+    total = 0.0
+    for g in range(groups):
+        rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
+        _draw(key, q, g, real, h, lo, n, high, False, inverse, keys[g], order, rank)
+        rank_and_share(n, real, keys[g], weight, order, rank, share)
+        for i in range(n):
+            for lane in range(real):
+                reward[i, lane] = gain[lo + i] * discount[rank[i, lane]]
+        reward[n:] = 0.0
+        sum_after(n, real, keys[g], rank, reward, order, future)
+        for i in range(n):
+            for lane in range(real):
+                mean[rank[i, lane]] += future[i, lane] / n_samples
+                total += reward[i, lane]
+    others = _share_of_others(n_samples, mean)
+    for g in range(groups):
+        rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
+        weigh_from(n, real, keys[g], rank, heavy, order, expected)
+        for i in range(n):
+            for lane in range(real):
+                r, s = rank[i, lane], share[i, lane]
+                future[i, lane] -= mean[r]
+                reward[i, lane] = future[i, lane] * s
+                share[i, lane] = discount[r] * s
+                expected[i, lane] = (expected[i, lane] * s) * share[i, lane]  # the first factor is m, within the gains
+        sum_before(n, real, keys[g], rank, reward, order, lost)
+        sum_before(n, real, keys[g], rank, share, order, direct)
+        sum_before(n, real, keys[g], rank, expected, order, indirect)
+        for i in range(n):
+            change = 0.0
+            for lane in range(real):
+                later = future[i, lane] - weight[i] * lost[i, lane]
+                now = weight[i] * (gain[lo + i] * direct[i, lane] - indirect[i, lane])
+                change += others * later + now / n_samples
+            gradient[lo + i] += change
+    return total / n_samples
 
 
 @njit
@@ -344,14 +421,12 @@ def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, ut
     once the reward of position j itself is taken in expectation. The first part is what a later choice brings in; from F_{j+1} we
     subtract its mean over the query's other samples, which leaves the expectation as it is.
     """
-    widest = padded(_widest(first, last, offsets))
-    groups = (n_samples + LANES - 1) // LANES
+    widest, groups = padded(_widest(first, last, offsets)), (n_samples + LANES - 1) // LANES
     weight, heavy, mean, inverse = np.empty(widest), np.empty(widest), np.empty(widest), np.ones(widest * LANES)
-    keys, ranks = np.empty((groups, widest * LANES)), np.empty((groups, widest, LANES), np.int64)
-    order = np.empty(widest, np.int64)
-    shares, futures = np.empty((groups, widest, LANES)), np.empty((groups, widest, LANES))
-    reward, lost, expected = np.zeros((widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
-    direct, indirect = np.empty((widest, LANES)), np.empty((widest, LANES))
+    keys, order = np.empty((groups, widest * LANES)), np.empty(widest, np.int64)
+    ranks, shares = np.empty((groups, widest, LANES), np.int64), np.empty((groups, widest, LANES))
+    futures, reward, lost = np.empty((groups, widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
+    expected, direct, indirect = np.empty((widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         gradient[lo : lo + n] = 0.0
@@ -362,47 +437,9 @@ def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, ut
         low, high = _score_range(h, lo, lo + n)
         if high - low > WIDE:
             utility[q] = _plrank_wide(key, q, h, lo, n, high, gain, discount, n_samples, gradient)
-            continue
-        _weights(h, lo, n, high, weight)
-        _inverse_weights(h, lo, n, high, False, inverse)
-        for i in range(n):
-            heavy[i] = weight[i] * gain[lo + i]
-        heavy[n:] = 0.0
-        mean[:n] = 0.0
-        total = 0.0
-        for g in range(groups):
-            rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
-            _draw(key, q, g, real, h, lo, n, high, False, inverse, keys[g], order, rank)
-            rank_and_share(n, real, keys[g], weight, order, rank, share)
-            for i in range(n):
-                for lane in range(real):
-                    reward[i, lane] = gain[lo + i] * discount[rank[i, lane]]
-            reward[n:] = 0.0
-            sum_after(n, real, keys[g], rank, reward, order, future)
-            for i in range(n):
-                for lane in range(real):
-                    mean[rank[i, lane]] += future[i, lane] / n_samples
-                    total += reward[i, lane]
-        utility[q], others = total / n_samples, _share_of_others(n_samples, mean)
-        for g in range(groups):
-            rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
-            weigh_from(n, real, keys[g], rank, heavy, order, expected)
-            for i in range(n):
-                for lane in range(real):
-                    r, s = rank[i, lane], share[i, lane]
-                    future[i, lane] -= mean[r]
-                    reward[i, lane] = future[i, lane] * s
-                    share[i, lane] = discount[r] * s
-                    expected[i, lane] = (expected[i, lane] * s) * share[
-                        i, lane
-                    ]  # the first factor is m, within the gains
-            sum_before(n, real, keys[g], rank, reward, order, lost)
-            sum_before(n, real, keys[g], rank, share, order, direct)
-            sum_before(n, real, keys[g], rank, expected, order, indirect)
-            for i in range(n):
-                total = 0.0
-                for lane in range(real):
-                    later = future[i, lane] - weight[i] * lost[i, lane]
-                    now = weight[i] * (gain[lo + i] * direct[i, lane] - indirect[i, lane])
-                    total += others * later + now / n_samples
-                gradient[lo + i] += total
+        else:
+            utility[q] = _plrank_query(
+                q, lo, n, h, high, gain, discount, key, n_samples,
+                weight, heavy, mean, inverse, keys, order, ranks, shares, futures, reward, lost, expected, direct, indirect,
+                gradient,
+            )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.linear import dot, dot_with_row
+from skfairrank._kernels.linear import dot_with_row
 
 __all__ = ["assignment", "smallest_gaps", "transport_distances"]
 
@@ -64,19 +64,7 @@ def assignment(cost, n, column_of_row):
     return total
 
 
-@njit
-def _fair_difference(x, y, basis, difference):
-    """Fill `difference` with P(x - y)."""
-    d = len(difference)
-    for k in range(d):
-        difference[k] = np.float64(x[k]) - np.float64(y[k])
-    for r in range(basis.shape[0]):
-        along = dot_with_row(basis, r, difference)
-        for k in range(d):
-            difference[k] -= along * basis[r, k]
-
-
-@njit
+@njit(counts=False)
 def _fair_columns(X, rows, lo, n, basis, fair, along):
     """Fill fair[k, i] with feature k of P x_i, item beside item."""
     d = X.shape[1]
@@ -144,34 +132,58 @@ def smallest_gaps(X, rows, offsets, queries, basis, largest, gaps):
         gaps[queries[b]] = np.sqrt(least) if found else -reach
 
 
-@njit
-def transport_distances(
-    X, rows, offsets, queries, gaps, basis, inside, e, path_of_row, largest, identity_cost, distance
-):
-    """Fill distance[b] with d_Q between query b of a batch and the query moved item by item by inside + e; return the mean.
+@njit(counts=False)
+def _moved_costs(fair, n, moves, path, cost):
+    """Fill cost[j, i] with the squared distance between item j, moved along its path, and item i; features come first in `fair`."""
+    for j in range(n):
+        for i in range(n):
+            cost[j, i] = 0.0
+        for k in range(len(fair)):
+            x = fair[k, j] + moves[path[j], k]
+            for i in range(n):
+                cost[j, i] += (x - fair[k, i]) * (x - fair[k, i])
 
-    identity_cost[b] is the mean cost of pairing every item with itself, largest[b] the largest ||P e_i||. The identity is
-    optimal if no two (different) items are closer than twice that; else if the diagonal holds every row's minimum; else the
-    assignment problem is solved.
+
+@njit(counts=False)
+def _diagonal_is_least(cost, n):
+    for j in range(n):
+        least = cost[j, 0]
+        for i in range(1, n):
+            least = min(least, cost[j, i])
+        if cost[j, j] > least * (1.0 + 1e-12):
+            return False
+    return True
+
+
+@njit
+def transport_distances(X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, distance):
+    """Fill distance[b] with d_Q between query b of a batch and the query moved item by item by e; return the mean.
+
+    Moves within the sensitive subspace cost nothing and change no distance. identity_cost[b] is the mean cost of pairing every
+    item with itself, largest[b] the largest ||P e_i||. The identity is optimal if no two (different) items are closer than twice
+    that; else if the diagonal holds every row's minimum; else the assignment problem is solved.
     """
-    d = X.shape[1]
+    d, widest = X.shape[1], 0
     for b in range(len(queries)):
         distance[b] = identity_cost[b]
-        lo, hi = offsets[b], offsets[b + 1]
-        n = hi - lo
+        n = offsets[b + 1] - offsets[b]
+        if identity_cost[b] > 0.0 and n > 1 and abs(gaps[queries[b]]) < 2.0 * largest[b]:
+            widest = max(widest, n)
+    if widest == 0:
+        return distance.mean()
+    fair, along, cost, moves = np.empty((d, widest)), np.empty(widest), np.empty((widest, widest)), e.copy()
+    column_of_row = np.empty(widest, np.int64)
+    for r in range(len(basis)):
+        for p in range(len(e)):
+            share = dot_with_row(basis, r, e[p])
+            for k in range(d):
+                moves[p, k] -= share * basis[r, k]
+    for b in range(len(queries)):
+        lo, n = offsets[b], offsets[b + 1] - offsets[b]
         if identity_cost[b] == 0.0 or n == 1 or abs(gaps[queries[b]]) >= 2.0 * largest[b]:
             continue
-        cost, difference, target = np.empty((n, n)), np.empty(d), np.empty(d)
-        for j in range(n):
-            for k in range(d):
-                target[k] = X[rows[lo + j], k] + (inside[path_of_row[lo + j], k] + e[path_of_row[lo + j], k])
-            for i in range(n):
-                _fair_difference(target, X[rows[lo + i]], basis, difference)
-                cost[j, i] = dot(difference, difference)
-        identity = True
-        for j in range(n):
-            least = cost[j, :n].min()
-            identity = identity and cost[j, j] <= least * (1.0 + 1e-12)
-        if not identity:
-            distance[b] = min(identity_cost[b], assignment(cost, n, np.empty(n, np.int64)) / n)
+        _fair_columns(X, rows, lo, n, basis, fair, along)
+        _moved_costs(fair, n, moves, path_of_row[lo:], cost)
+        if not _diagonal_is_least(cost, n):
+            distance[b] = min(identity_cost[b], assignment(cost, n, column_of_row) / n)
     return distance.mean()

@@ -39,7 +39,7 @@ class FairExposureGradient(PolicyGradient):
     def __call__(self, batch, h):
         coefficient, offsets = self.coefficients[batch.rows], batch.offsets
         exposure = np.empty(len(h))
-        work = self.operations(len(h), len(batch.queries))
+        work = self.work_of_row * len(h)
         if self.kind == "exact":
             over_queries(_exact.expected_discounts, offsets, work, h, offsets, self.data.discount, exposure)
         else:  # the same noise as the gradient: the same sampled rankings
