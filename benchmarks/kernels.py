@@ -172,8 +172,8 @@ def memory_bound(quick):
         s = side_by_side(
             {
                 "read": partial(read, X),
-                "all": partial(linear.all_scores, X, w, out),
-                "mixed": partial(linear.linear_scores, X, mixed, w, out),
+                "all": partial(linear.all_scores, 0, n_rows, X, w, out),
+                "mixed": partial(linear.linear_scores, 0, n_rows, X, mixed, w, out),
                 "back": partial(linear.pull_back, X, straight, out, 1.0, gradient),
             },
             rounds=3 if quick else 7,

@@ -12,6 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from skfairrank._kernels import attack as _attack
+from skfairrank._kernels.linear import mean
+from skfairrank._kernels.threads import is_worth_threads, over_queries, over_range
+from skfairrank._kernels.transport import smallest_gaps, transport_distances
+from skfairrank._kernels.vectors import LANES
 from skfairrank._validation import check_magnitude
 
 __all__ = ["ADVERSARIES", "Ascent", "Attack", "ExactBox", "ExactBudget"]
@@ -81,20 +85,56 @@ class Ascent:
         # What is known of the smallest distance within each query (see the kernel); learned when the query comes up.
         self.gaps = np.zeros(data.queries.n_queries)
         self._gradient = np.empty(data.X.shape[1])
+        K, d = self.raw.shape
+        self._work_of_path = 0.6 * (self.steps[1] * K + self.steps[3] * d)  # nanoseconds, roughly
         self._one_size = bool((data.queries.sizes == data.queries.sizes[0]).all())
         self._stock, self._used = np.empty(0), 0
 
     def attack(self, batch, w, lambda_):
-        mean, mean_distance = _attack.ascent_attack(
-            self.data.X, batch.rows, batch.offsets, batch.queries, self.gaps, w, self.raw, self.basis, self.rho, lambda_,
-            self.n_starts, self._uniform(batch), self.subspace_init, *self.steps, self._gradient,
-        )  # fmt: skip
-        if not (isfinite(mean) and isfinite(mean_distance)):
+        if self.n_starts > 0 or not is_worth_threads(self._work_of_path * len(batch.rows)):
+            regularizer, distance = _attack.ascent_attack(
+                self.data.X, batch.rows, batch.offsets, batch.queries, self.gaps, w, self.raw, self.basis, self.rho, lambda_,
+                self.n_starts, self._uniform(batch), self.subspace_init, *self.steps, self._gradient,
+            )  # fmt: skip
+        else:
+            regularizer, distance = self._attack_on_threads(batch, w, lambda_)
+        if not (isfinite(regularizer) and isfinite(distance)):
             raise ValueError(
                 "The attack on a query is not finite: features or weights are too large. Scale the features "
                 "(StandardScaler), or lower learning_rate, subspace_step_size or full_step_size."
             )
-        return Attack(mean, mean_distance, self._gradient, self._dual_step(lambda_, mean_distance))
+        return Attack(regularizer, distance, self._gradient, self._dual_step(lambda_, distance))
+
+    def _attack_on_threads(self, batch, w, lambda_):
+        """The parts of `ascent_attack`, where every row has its own path: paths and queries are independent of each other."""
+        X, rows, offsets, (K, d) = self.data.X, batch.rows, batch.offsets, self.raw.shape
+        path_of_row, size, c, e = _attack.start_paths(
+            offsets, self.n_starts, K, d, self._uniform(batch), self.subspace_init, self.steps[2]
+        )
+        P, B = len(size), len(batch.queries)
+        inside, (gap_inside, gap, cost) = np.empty((P, d)), np.empty((3, P))
+        over_range(
+            _attack.attack_along_paths, P, P * self._work_of_path, w, self.raw, self.basis, self.rho, lambda_, size, *self.steps,
+            c, e, inside, gap_inside, gap, cost, step=LANES,
+        )  # fmt: skip
+        identity_cost, largest, regularizer, distance = np.empty((4, B))
+        kept = _attack.settle_queries(
+            offsets, path_of_row, self.rho, lambda_, gap_inside, gap, cost, inside, e, identity_cost, largest, regularizer,
+            self._gradient,
+        )  # fmt: skip
+        if kept == 0:
+            return mean(regularizer), 0.0
+
+        def work():
+            unknown = np.abs(self.gaps[batch.queries]) < 2.0 * largest
+            return 0.3 * d * float((np.diff(offsets)[unknown] ** 2).sum())
+
+        over_queries(smallest_gaps, offsets, work(), X, rows, offsets, batch.queries, self.basis, largest, self.gaps)
+        over_queries(
+            transport_distances, offsets, work(), X, rows, offsets, batch.queries, self.gaps, self.basis, e, path_of_row, largest,
+            identity_cost, distance,
+        )  # fmt: skip
+        return mean(regularizer), mean(distance)
 
     def _uniform(self, batch):
         """Random numbers for the starts of a batch. They are drawn in bulk; the stream does not depend on that."""

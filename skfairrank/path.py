@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
-from skfairrank._kernels.linear import pull_back
+from skfairrank import scores
 from skfairrank.adversary import ADVERSARIES
 from skfairrank.rankers import SenSTIRRanker
 from skfairrank.rankers._progress import mean_utility
@@ -166,7 +166,7 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     batch = Batch(np.arange(n_queries), order, data.queries.offsets, data.gain[order], np.uint64(0))
     slope_of_scores, _, _ = PolicyGradient(data, "plrank", 100)(batch, np.zeros(len(order)))
     slope = np.empty(data.X.shape[1])
-    pull_back(data.X, order, slope_of_scores, 1.0 / n_queries, slope)
+    scores.pull_back(data.X, order, slope_of_scores, 1.0 / n_queries, slope)
     metric = ranker.metric.estimator
     if ranker.adversary == "exact_box":
         steepest = _ratio(np.abs(slope).max(), ranker.feature_radius)

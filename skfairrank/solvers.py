@@ -14,9 +14,9 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils.parallel import _threadpool_controller_decorator
 
+from skfairrank import scores
 from skfairrank._kernels import attack as _attack
 from skfairrank._kernels import exact as _exact
-from skfairrank._kernels import linear as _linear
 from skfairrank._kernels.threads import over_queries
 from skfairrank.adversary import ExactBox, ExactBudget
 from skfairrank.training import TrainingState
@@ -64,29 +64,29 @@ class _Utility:
         self.data, self.order = data, data.queries.order
         self.scale = _deviation_within_queries(data)
         n = len(self.order)
-        self.h, self.slope, self.utility = np.empty(n), np.empty(n), np.empty(data.queries.n_queries)
+        self.slope, self.utility = np.empty(n), np.empty(data.queries.n_queries)
         self.gain = data.gain[self.order]
         sizes = data.queries.sizes
-        self.work = float(np.sum(sizes * 2.0**sizes))
+        self.work = 0.18 * float(np.sum(sizes * 2.0**sizes))
         self.w, self.value, self.gradient = None, 0.0, np.empty(data.X.shape[1])
 
     def __call__(self, v):
         w = v / self.scale
         if self.w is None or not np.array_equal(w, self.w):
             offsets = self.data.queries.offsets
-            _linear.linear_scores(self.data.X, self.order, w, self.h)
+            h = scores.values(self.data.X, self.order, w)
             over_queries(
                 _exact.exact_gradient,
                 offsets,
                 self.work,
-                self.h,
+                h,
                 offsets,
                 self.gain,
                 self.data.discount,
                 self.slope,
                 self.utility,
             )
-            _linear.pull_back(self.data.X, self.order, self.slope, 1.0 / len(self.utility), self.gradient)
+            scores.pull_back(self.data.X, self.order, self.slope, 1.0 / len(self.utility), self.gradient)
             self.gradient /= self.scale
             self.w, self.value = w, float(self.utility.mean())
         return self.value, self.gradient

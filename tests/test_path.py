@@ -427,7 +427,7 @@ def test_an_interrupt_ends_the_path(monkeypatch):
     fit = SenSTIRRanker.fit
     from skfairrank import solvers
 
-    pull_back = solvers._linear.pull_back
+    pull_back = solvers.scores.pull_back
 
     def counted(self, *args, **kwargs):
         fits.append(self.rho)
@@ -439,7 +439,7 @@ def test_an_interrupt_ends_the_path(monkeypatch):
         return pull_back(*args)
 
     monkeypatch.setattr(SenSTIRRanker, "fit", counted)
-    monkeypatch.setattr(solvers._linear, "pull_back", interrupted)
+    monkeypatch.setattr(solvers.scores, "pull_back", interrupted)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "fit was interrupted|.*interrupted")
         try:

@@ -391,7 +391,7 @@ def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(make, n, monkeypatc
     ranker = make(max_iter=15)
     from skfairrank import training
 
-    monkeypatch.setattr(training._linear, "pull_back", Bomb(training._linear.pull_back, n))
+    monkeypatch.setattr(training.scores, "pull_back", Bomb(training.scores.pull_back, n))
     with pytest.warns(UserWarning, match=rf"interrupted after {n - 1} of 15 steps") as seen:
         ranker.fit(X, y, qid=qid, sensitive_features=g)
     assert len(seen) == 1 and ranker.n_iter_ == n - 1
@@ -406,7 +406,7 @@ def test_an_interrupted_fit_has_the_weights_of_the_steps_it_took(monkeypatch):
 
     X, y, qid, _ = task()
     eight = PlackettLuceRanker(**{**QUICK, "max_iter": 8}).fit(X, y, qid=qid)
-    monkeypatch.setattr(training._linear, "linear_scores", Bomb(training._linear.linear_scores, 9))
+    monkeypatch.setattr(training.scores, "values", Bomb(training.scores.values, 9))
     with pytest.warns(UserWarning, match="interrupted after 8 of 500 steps"):
         ranker = PlackettLuceRanker(**{**QUICK, "max_iter": 500}).fit(X, y, qid=qid)
     np.testing.assert_array_equal(ranker.coef_, eight.coef_)

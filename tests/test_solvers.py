@@ -728,13 +728,13 @@ def test_solvers_hand_over_to_each_other():
 def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(fit, n, monkeypatch):
     task, calls = make_task(MIXED, seed=1), []
 
-    def pull_back(*args, original=core._linear.pull_back):
+    def pull_back(*args, original=core.scores.pull_back):
         calls.append(1)
         if len(calls) == n:
             raise KeyboardInterrupt
         return original(*args)
 
-    monkeypatch.setattr(core._linear, "pull_back", pull_back)
+    monkeypatch.setattr(core.scores, "pull_back", pull_back)
     with pytest.warns(UserWarning, match=r"interrupted after \d+ ") as seen:
         ranker = fit(task)
     assert len(seen) == 1 and ranker.n_iter_ < n
@@ -747,7 +747,7 @@ def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(fit, n, monkeypatch
 @pytest.mark.parametrize("from_the_end", [8, 12, 20])
 def test_an_interrupt_near_the_end_leaves_nearly_the_solution(from_the_end, monkeypatch):
     """Not what the budget's last trial, within a kink, happened to be at."""
-    task, calls, original = make_task(MIXED, seed=1), [], core._linear.pull_back
+    task, calls, original = make_task(MIXED, seed=1), [], core.scores.pull_back
     last = 0
 
     def pull_back(*args):
@@ -756,7 +756,7 @@ def test_an_interrupt_near_the_end_leaves_nearly_the_solution(from_the_end, monk
             raise KeyboardInterrupt
         return original(*args)
 
-    monkeypatch.setattr(core._linear, "pull_back", pull_back)
+    monkeypatch.setattr(core.scores, "pull_back", pull_back)
     solved = fit_budget(task, RAW[:2], 0.1)
     last = len(calls) - from_the_end
     calls.clear()

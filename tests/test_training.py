@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import reference
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, scores
 from skfairrank import training as core
 from skfairrank._kernels import threads
 from skfairrank.queries import Queries
@@ -263,17 +263,37 @@ def test_relabelling_queries_in_order_gives_the_same_weights_to_the_bit(names):
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
 @pytest.mark.parametrize("name", RANKERS)
 def test_any_number_of_threads_gives_the_same_weights_to_the_bit(name, monkeypatch):
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     X, y, qid = problem(seed=5)
     g = np.random.default_rng(0).integers(0, 2, len(qid))
-    before, found = numba.get_num_threads(), []
+    before, found = numba.get_num_threads(), [RANKERS[name].fit(X, y, qid=qid, sensitive_features=g).coef_]
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     try:
         for n in (1, 2):
             numba.set_num_threads(n)
             found.append(RANKERS[name].fit(X, y, qid=qid, sensitive_features=g).coef_)
     finally:
         numba.set_num_threads(before)
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@pytest.mark.parametrize("n", [0, 1, 4096, 4097, 20_000])
+def test_scores_of_many_rows_have_the_same_bits_on_any_number_of_threads(n, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, w, g, rows = rng.normal(size=(500, 7)), rng.normal(size=7), rng.normal(size=n), rng.integers(0, 500, n)
+    before, found = numba.get_num_threads(), []
+    for worth in (1e18, 1):
+        monkeypatch.setattr(threads, "WORTH_A_THREAD", worth)
+        try:
+            numba.set_num_threads(2)
+            back = np.empty(7)
+            scores.pull_back(X, rows, g, 0.5, back)
+            found.append(np.r_[scores.values(X, rows, w), scores.all_values(X, w), back])
+        finally:
+            numba.set_num_threads(before)
     np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], np.r_[X[rows] @ w, X @ w, 0.5 * g @ X[rows]], rtol=1e-10, atol=1e-10)
 
 
 def test_reports_do_not_change_the_weights(capsys):

@@ -25,9 +25,8 @@ def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts:
     """
     if function is None:
         return lambda f: njit(f, fastmath=fastmath, inline=inline, counts=counts)
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
-    if not counts:
-        options["_nrt"] = False
+    # Said to every function: those that say nothing are compiled as the function that calls them first.
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline, "_nrt": counts}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache (read-only installation without a home directory)

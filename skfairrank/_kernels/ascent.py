@@ -2,8 +2,8 @@
 
 A step takes a square root and a division for each feature, and the next one waits for it: too long for one path alone.
 
-Paths come in blocks. Of more than four paths each has one lane, and row i of a block's arrays holds feature i. Of up to four each has
-two lanes: row i holds feature 2i in lane p and feature 2i + 1 in lane p + 4.
+Paths come in blocks. Of more than four paths each has one lane, and row i of a block's arrays holds feature i. Of up to four
+each has two lanes: row i holds feature 2i in lane p and feature 2i + 1 in lane p + 4.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from skfairrank._kernels.vectors import (
     DOUBLE,
     DOUBLES,
     INDEX,
-    INT,
     LANES,
     constant,
     everywhere,
@@ -31,7 +30,7 @@ from skfairrank._kernels.vectors import (
     variable,
 )
 
-__all__ = ["ascend"]
+__all__ = ["PAIRED", "ascend"]
 
 PAIRED = LANES // 2  # up to this many paths have two lanes each
 IN_REGISTERS = 2  # directions whose sums are kept in registers
@@ -41,8 +40,9 @@ IN_REGISTERS = 2  # directions whose sums are kept in registers
 def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull, e, m, v, along):
     """Adam from e, in place, on rho/2 (gap + w . e)^2 - pull/2 ||e - A'A e||^2.
 
-    Of shape (n_rows, LANES): w, e, and m and v, which start from zero. `basis` is A, (rank, n_rows, LANES), of IN_REGISTERS directions at
-    least; `gap` and `pull` have LANES numbers, and `along` is scratch space of 2 rank rows. `paired` is 1 if paths have two lanes.
+    Of shape (n_rows, LANES): w, e, and m and v, which start from zero. `basis` is A, (rank, n_rows, LANES), of IN_REGISTERS
+    directions at least; `gap` and `pull` have LANES numbers, and `along` is scratch space of 2 rank rows. `paired` is 1 if paths
+    have two lanes.
     """
 
     def write(b, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull, e, m, v, along):
@@ -51,7 +51,9 @@ def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull,
         other_half = ir.Constant(ir.VectorType(INDEX, LANES), [*range(PAIRED, LANES), *range(PAIRED)])
         has_halves = b.icmp_signed("==", paired, integer(1))
         moved, inside = variable(b, zero), [variable(b, zero) for _ in range(IN_REGISTERS)]
-        further = b.sub(rank, integer(IN_REGISTERS))  # directions whose sums are in memory: first those of this step, then the last
+        further = b.sub(
+            rank, integer(IN_REGISTERS)
+        )  # directions whose sums are in memory: first those of this step, then the last
 
         def whole(total):
             """A path's sum over all features, from that over its features in each lane."""
@@ -103,7 +105,9 @@ def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull,
                     part = b.fmul(total, direction(b.add(deep.index, integer(IN_REGISTERS)), k))
                     b.store(b.fsub(b.load(fair), part), fair)
                 gradient = b.fsub(b.fmul(push, load(b, w, k)), b.fmul(load(b, pull, integer(0)), b.load(fair)))
-                mean = b.fadd(b.fmul(constant(DOUBLES, BETA1), load(b, m, k)), b.fmul(constant(DOUBLES, 1 - BETA1), gradient))
+                mean = b.fadd(
+                    b.fmul(constant(DOUBLES, BETA1), load(b, m, k)), b.fmul(constant(DOUBLES, 1 - BETA1), gradient)
+                )
                 square = b.fmul(b.fmul(constant(DOUBLES, 1 - BETA2), gradient), gradient)
                 square = b.fadd(b.fmul(constant(DOUBLES, BETA2), load(b, v, k)), square)
                 store(b, mean, m, k)
@@ -141,20 +145,19 @@ def _move(e, first, last, paired, block, gather):
 
 
 @njit
-def ascend(first, last, w, basis, rho, gap, pull, step_size, n_steps, e):
-    """Adam on rho/2 (gap_p + w . e_p)^2 - pull_p/2 ||P e_p||^2 for the paths first to last - 1, from e (paths, features), in place.
+def ascend(first, last, paired, w, basis, rho, gap, pull, step_size, n_steps, e):
+    """Adam on rho/2 (gap_p + w . e_p)^2 - pull_p/2 ||P e_p||^2 from e (paths, features), in place, for paths first to last - 1.
 
-    P projects on what is orthogonal to the orthonormal rows of `basis`.
+    P projects on what is orthogonal to the orthonormal rows of `basis`; `paired` says that there are at most PAIRED paths in all.
     """
     d, rank = len(w), max(len(basis), IN_REGISTERS)
-    paired = last - first <= PAIRED
     n_rows = (d + 1) // 2 if paired else d
     weights, directions = np.empty((n_rows, LANES)), np.zeros((rank, n_rows, LANES))
     _spread(w, paired, weights)
     for r in range(len(basis)):
         _spread(basis[r], paired, directions[r])
-    block, m, v, along = np.empty((n_rows, LANES)), np.empty((n_rows, LANES)), np.empty((n_rows, LANES)), np.empty((2 * rank, LANES))
-    gaps, pulls = np.zeros(LANES), np.zeros(LANES)
+    block, m, v = np.empty((n_rows, LANES)), np.empty((n_rows, LANES)), np.empty((n_rows, LANES))
+    along, gaps, pulls = np.empty((2 * rank, LANES)), np.zeros(LANES), np.zeros(LANES)
     for start in range(first, last, LANES):
         stop = min(start + LANES, last)
         block[:] = 0.0

@@ -9,33 +9,27 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.ascent import ascend
-from skfairrank._kernels.linear import dot, dot_with_row
+from skfairrank._kernels.ascent import PAIRED, ascend
+from skfairrank._kernels.linear import dot, dot_with_row, mean, project
 from skfairrank._kernels.transport import smallest_gaps, transport_distances
 
-__all__ = ["ascent_attack", "attack_along_paths", "exact_box", "exact_budget", "lay_out_paths", "settle_queries"]
+__all__ = [
+    "ascent_attack",
+    "attack_along_paths",
+    "exact_box",
+    "exact_budget",
+    "lay_out_paths",
+    "settle_queries",
+    "start_paths",
+]
 
 
 @njit
 def attack_along_paths(
-    w,
-    raw,
-    basis,
-    rho,
-    lambda_,
-    size,
-    subspace_step,
-    subspace_steps,
-    full_step,
-    full_steps,
-    c,
-    e,
-    inside,
-    gap_inside,
-    gap,
-    cost,
-):
-    """Subspace attack, then full attack, along every path.
+    first, last, w, raw, basis, rho, lambda_, size, subspace_step, subspace_steps, full_step, full_steps,
+    c, e, inside, gap_inside, gap, cost,
+):  # fmt: skip
+    """Subspace attack, then full attack, along the paths first to last - 1.
 
     `c` (paths, directions) and `e` (paths, features) hold the starts and are moved in place. Per path: `inside` = V'c, the move
     of the subspace attack, `gap_inside` its change of the score, `gap` the change after both, `cost` = ||P e||^2.
@@ -44,24 +38,21 @@ def attack_along_paths(
     along, fair, nothing = np.zeros(K), np.empty(d), np.zeros(P)
     for r in range(K):
         along[r] = dot_with_row(raw, r, w)
+    paired = P <= PAIRED
     if K > 0:
-        ascend(0, P, along, np.empty((0, K)), rho, nothing, nothing, subspace_step, subspace_steps, c)
-    for p in range(P):
+        no_basis = np.empty((0, K))
+        ascend(first, last, paired, along, no_basis, rho, nothing, nothing, subspace_step, subspace_steps, c)
+    for p in range(first, last):
         gap_inside[p] = 0.0
         inside[p, :] = 0.0
         for r in range(K):
             gap_inside[p] += along[r] * c[p, r]
             for k in range(d):
                 inside[p, k] += c[p, r] * raw[r, k]
-    ascend(0, P, w, basis, rho, gap_inside, 2.0 * lambda_ / size, full_step, full_steps, e)
-    for p in range(P):
+    ascend(first, last, paired, w, basis, rho, gap_inside, 2.0 * lambda_ / size, full_step, full_steps, e)
+    for p in range(first, last):
         gap[p] = gap_inside[p] + dot(w, e[p])
-        for k in range(d):
-            fair[k] = e[p, k]
-        for r in range(basis.shape[0]):
-            share = dot_with_row(basis, r, e[p])
-            for k in range(d):
-                fair[k] -= share * basis[r, k]
+        project(e[p], basis, fair)
         cost[p] = dot(fair, fair)
 
 
@@ -129,68 +120,44 @@ def lay_out_paths(offsets, n_starts, path_of_row, size):
 
 
 @njit
-def ascent_attack(
-    X,
-    rows,
-    offsets,
-    queries,
-    gaps,
-    w,
-    raw,
-    basis,
-    rho,
-    lambda_,
-    n_starts,
-    uniform,
-    subspace_init,
-    subspace_step,
-    subspace_steps,
-    full_step,
-    full_steps,
-    gradient,
-):
-    """The whole of step (a) for a batch: paths, attack, better candidate, d_Q; `uniform` holds random numbers in [0, 1).
+def start_paths(offsets, n_starts, K, d, uniform, subspace_init, full_step):
+    """Paths of a batch, at their starts; `uniform` holds random numbers in [0, 1).
 
-    Fills `gradient` and returns the mean regularizer and the mean d_Q.
+    Returns each row's path, and of each path the query size, the coefficients c (paths, K) and the free move e (paths, d).
     """
-    K, d = raw.shape
-    B = len(queries)
-    most = len(rows) if n_starts == 0 else n_starts * B
-    path_of_row, size = np.empty(len(rows), np.int64), np.empty(most)
+    path_of_row = np.empty(offsets[-1], np.int64)
+    size = np.empty(offsets[-1] if n_starts == 0 else n_starts * (len(offsets) - 1))
     P = lay_out_paths(offsets, n_starts, path_of_row, size)
-    size = size[:P]
-    c, e, inside = np.zeros((P, K)), np.zeros((P, d)), np.empty((P, d))
-    at = 0
+    c, e = np.zeros((P, K)), np.zeros((P, d))
     if K > 0:
         for p in range(P):
             for k in range(K):
-                c[p, k] = subspace_init * (2.0 * uniform[at] - 1.0)
-                at += 1
+                c[p, k] = subspace_init * (2.0 * uniform[p * K + k] - 1.0)
     else:  # no sensitive direction: leave the query itself, where the gradient is zero
         for p in range(P):
             for k in range(d):
-                e[p, k] = full_step * (2.0 * uniform[at] - 1.0)
-                at += 1
-    gap_inside, gap, cost = np.empty(P), np.empty(P), np.empty(P)
+                e[p, k] = full_step * (2.0 * uniform[p * d + k] - 1.0)
+    return path_of_row, size[:P], c, e
+
+
+@njit
+def ascent_attack(
+    X, rows, offsets, queries, gaps, w, raw, basis, rho, lambda_, n_starts, uniform, subspace_init,
+    subspace_step, subspace_steps, full_step, full_steps, gradient,
+):  # fmt: skip
+    """The whole of step (a) for a batch, on one thread: paths, attack, better candidate, d_Q.
+
+    Fills `gradient` and returns the mean regularizer and the mean d_Q.
+    """
+    (K, d), B = raw.shape, len(queries)
+    path_of_row, size, c, e = start_paths(offsets, n_starts, K, d, uniform, subspace_init, full_step)
+    P = len(size)
+    inside, gap_inside, gap, cost = np.empty((P, d)), np.empty(P), np.empty(P), np.empty(P)
     attack_along_paths(
-        w,
-        raw,
-        basis,
-        rho,
-        lambda_,
-        size,
-        subspace_step,
-        subspace_steps,
-        full_step,
-        full_steps,
-        c,
-        e,
-        inside,
-        gap_inside,
-        gap,
-        cost,
-    )
-    identity_cost, largest, regularizer = np.empty(B), np.empty(B), np.empty(B)
+        0, P, w, raw, basis, rho, lambda_, size, subspace_step, subspace_steps, full_step, full_steps,
+        c, e, inside, gap_inside, gap, cost,
+    )  # fmt: skip
+    identity_cost, largest, regularizer, distance = np.empty(B), np.empty(B), np.empty(B), np.empty(B)
     kept = settle_queries(
         offsets,
         path_of_row,
@@ -206,13 +173,11 @@ def ascent_attack(
         regularizer,
         gradient,
     )
-    distance = 0.0
-    if kept > 0:
-        smallest_gaps(X, rows, offsets, queries, basis, largest, gaps)
-        distance = transport_distances(
-            X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, np.empty(B)
-        )
-    return regularizer.mean(), distance
+    if kept == 0:
+        return mean(regularizer), 0.0
+    smallest_gaps(0, B, X, rows, offsets, queries, basis, largest, gaps)
+    transport_distances(0, B, X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, distance)
+    return mean(regularizer), mean(distance)
 
 
 @njit

@@ -1,190 +1,321 @@
 """Exact expectations under Plackett-Luce by summing over subsets: C is the set of items still to be ranked.
 
 P(C) is the probability that C is what remains, Z_C the sum of e_i = exp h_i over C, and V(C) the utility still to come. Sets
-are bit masks; the work is 2^n n per query instead of n!. Queries of one size run side by side in lanes, so that the inner
-loop is vectorised; no sum crosses lanes, so a query's result does not depend on its neighbours.
+are bit masks, visited by size; the work is 2^n n per query instead of n!. Eight queries of one size run side by side in lanes; no
+sum crosses lanes, so a query's result does not depend on its neighbours.
+
+Where scores are so far apart that weights underflow, a query is summed alone, by logarithms.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.policy import WIDE, _score_range
+from skfairrank._kernels.policy import WIDE, _score_range, _widest
 from skfairrank._kernels.sorting import stable_order
+from skfairrank._kernels.vectors import (
+    DOUBLES,
+    INT,
+    LANES,
+    constant,
+    everywhere,
+    integer,
+    kernel,
+    load,
+    store,
+    variable,
+)
 
-MOST_LANES = 64
-LANE_ROOM = 1 << 16  # sets times lanes; three arrays of this many doubles stay in the second-level cache
+__all__ = ["exact_gradient", "expected_discounts", "rank_probabilities"]
+
+
+# What a set of k items does. Tables have a row for every set or every item.
+
+
+def _trailing_zeros(builder, bits):
+    count = cgutils.get_or_insert_function(builder.module, ir.FunctionType(INT, [INT, ir.IntType(1)]), "llvm.cttz.i64")
+    return builder.call(count, [bits, ir.Constant(ir.IntType(1), 1)])
+
+
+def _over_items(builder, C, k, visit):
+    """Call `visit(i, D)` for the k items of C, where D is C without item i."""
+    rest = variable(builder, C)
+    with cgutils.for_range(builder, k):
+        left = builder.load(rest)
+        smaller = builder.and_(left, builder.sub(left, integer(1)))
+        builder.store(smaller, rest)
+        visit(_trailing_zeros(builder, left), builder.sub(C, builder.sub(left, smaller)))
+
+
+def _add_to(builder, total, value):
+    builder.store(builder.fadd(builder.load(total), value), total)
+
+
+@intrinsic
+def _value_of_set(_, C, k, discount, weight, heavy, share, value):
+    """value[C] = V(C) and share[C] = 1 / Z_C; heavy = weight times gain."""
+
+    def write(builder, C, k, discount, weight, heavy, share, value):
+        left, now, later = (variable(builder, constant(DOUBLES, 0.0)) for _ in range(3))
+
+        def visit(i, D):
+            w = load(builder, weight, i)
+            _add_to(builder, left, w)
+            _add_to(builder, now, load(builder, heavy, i))
+            _add_to(builder, later, builder.fmul(w, load(builder, value, D)))
+
+        _over_items(builder, C, k, visit)
+        fraction = builder.fdiv(constant(DOUBLES, 1.0), builder.load(left))
+        total = builder.fadd(builder.fmul(everywhere(builder, discount), builder.load(now)), builder.load(later))
+        store(builder, fraction, share, C)
+        store(builder, builder.fmul(total, fraction), value, C)
+
+    return types.void(C, k, discount, weight, heavy, share, value), kernel(write)
+
+
+@intrinsic
+def _slope_of_set(_, C, k, discount, weight, gain, share, value, reach, slope):
+    """slope[i] += P(C) e_i/Z_C (gain_i discount + V(C without i) - V(C)); and P(C) is passed on, in `reach`."""
+
+    def write(builder, C, k, discount, weight, gain, share, value, reach, slope):
+        chance = builder.fmul(load(builder, reach, C), load(builder, share, C))
+        d, whole = everywhere(builder, discount), load(builder, value, C)
+
+        def visit(i, D):
+            p = builder.fmul(chance, load(builder, weight, i))
+            surprise = builder.fsub(
+                builder.fadd(builder.fmul(load(builder, gain, i), d), load(builder, value, D)), whole
+            )
+            store(builder, builder.fadd(load(builder, slope, i), builder.fmul(p, surprise)), slope, i)
+            store(builder, builder.fadd(load(builder, reach, D), p), reach, D)
+
+        _over_items(builder, C, k, visit)
+
+    return types.void(C, k, discount, weight, gain, share, value, reach, slope), kernel(write)
+
+
+@intrinsic
+def _chances_of_set(_, C, k, factor, weight, reach, at, out):
+    """out[at + i] += factor times the probability P(C) e_i/Z_C that C remains and i comes next; P(C) is passed on."""
+
+    def write(builder, C, k, factor, weight, reach, at, out):
+        left, f = variable(builder, constant(DOUBLES, 0.0)), everywhere(builder, factor)
+        _over_items(builder, C, k, lambda i, D: _add_to(builder, left, load(builder, weight, i)))
+        chance = builder.fdiv(load(builder, reach, C), builder.load(left))
+
+        def visit(i, D):
+            p, row = builder.fmul(chance, load(builder, weight, i)), builder.add(at, i)
+            store(builder, builder.fadd(load(builder, out, row), builder.fmul(f, p)), out, row)
+            store(builder, builder.fadd(load(builder, reach, D), p), reach, D)
+
+        _over_items(builder, C, k, visit)
+
+    return types.void(C, k, factor, weight, reach, at, out), kernel(write)
+
+
+@intrinsic
+def _zeros_below(_, bits):
+    return types.int64(types.int64), lambda context, builder, _, values: _trailing_zeros(builder, values[0])
+
+
+@njit(counts=False)
+def _next_of_size(C):
+    """The next larger number with as many bits (Gosper)."""
+    up = C + (C & -C)
+    return up | ((C ^ up) >> (2 + _zeros_below(C)))
+
+
+@njit(counts=False)
+def _sum_values(n, discount, weight, heavy, share, value):
+    """V of all sets, smaller sets first."""
+    for lane in range(LANES):
+        value[0, lane] = 0.0
+    for k in range(1, n + 1):
+        C = (1 << k) - 1
+        while C < 1 << n:
+            _value_of_set(C, k, discount[n - k], weight, heavy, share, value)
+            C = _next_of_size(C)
+
+
+@njit(counts=False)
+def _start(n, reach):
+    """All items remain at first."""
+    for C in range(1 << n):
+        for lane in range(LANES):
+            reach[C, lane] = 1.0 if C == (1 << n) - 1 else 0.0
+
+
+@njit(counts=False)
+def _sum_slopes(n, discount, weight, gain, share, value, reach, slope):
+    _start(n, reach)
+    for k in range(n, 0, -1):
+        C = (1 << k) - 1
+        while C < 1 << n:
+            _slope_of_set(C, k, discount[n - k], weight, gain, share, value, reach, slope)
+            C = _next_of_size(C)
+
+
+@njit(counts=False)
+def _sum_chances(n, factor, weight, reach, apart, out):
+    """Probabilities that item i is at position j, times factor[j], summed in out[i] or, if `apart`, each in out[j n + i]."""
+    _start(n, reach)
+    for k in range(n, 0, -1):
+        C = (1 << k) - 1
+        while C < 1 << n:
+            _chances_of_set(C, k, factor[n - k], weight, reach, (n - k) * n if apart else 0, out)
+            C = _next_of_size(C)
+
+
+# One query by logarithms.
+
+
+@njit
+def _log_sums(h, lo, n):
+    """log Z_C, less the largest score."""
+    _, high = _score_range(h, lo, lo + n)
+    sums = np.empty(1 << n)
+    sums[0] = -np.inf
+    for i in range(n):
+        x, bit = h[lo + i] - high, 1 << i
+        sums[bit] = x
+        for C in range(1, bit):
+            sums[C + bit] = max(sums[C], x) + np.log1p(np.exp(-abs(sums[C] - x)))
+    return sums, high
+
+
+@njit
+def _size(C):
+    size = 0
+    while C:
+        C &= C - 1
+        size += 1
+    return size
+
+
+@njit
+def _wide_chances(h, lo, n, factor, apart, out):
+    """As `_sum_chances`, for one query; out has n or n^2 numbers."""
+    sums, high = _log_sums(h, lo, n)
+    reach = np.zeros(1 << n)
+    reach[-1] = 1.0
+    for C in range((1 << n) - 1, 0, -1):
+        j = n - _size(C)
+        for i in range(n):
+            if C >> i & 1:
+                p = reach[C] * np.exp(h[lo + i] - high - sums[C])
+                out[j * n + i if apart else i] += factor[j] * p
+                reach[C ^ (1 << i)] += p
+
+
+@njit
+def _wide_gradient(h, lo, n, gain, discount, gradient):
+    """As `exact_gradient`, for one query; adds to its gradient and returns the utility."""
+    sums, high = _log_sums(h, lo, n)
+    value, reach = np.zeros(1 << n), np.zeros(1 << n)
+    for C in range(1, 1 << n):
+        d = discount[n - _size(C)]
+        for i in range(n):
+            if C >> i & 1:
+                value[C] += np.exp(h[lo + i] - high - sums[C]) * (gain[lo + i] * d + value[C ^ (1 << i)])
+    reach[-1] = 1.0
+    for C in range((1 << n) - 1, 0, -1):
+        d = discount[n - _size(C)]
+        for i in range(n):
+            if C >> i & 1:
+                p, D = reach[C] * np.exp(h[lo + i] - high - sums[C]), C ^ (1 << i)
+                gradient[lo + i] += p * (gain[lo + i] * d + value[D] - value[C])
+                reach[D] += p
+    return value[-1]
+
+
+# Queries by size, in groups.
 
 
 @njit
 def _kind(h, offsets, q):
-    """Size of a query, and whether its scores are so far apart that weights and set sums are kept as logarithms."""
+    """Size of a query, and whether its scores are so far apart that it is summed alone."""
     low, high = _score_range(h, offsets[q], offsets[q + 1])
     return 2 * (offsets[q + 1] - offsets[q]) + (high - low > WIDE)
 
 
 @njit
-def _order_by_kind(h, first, last, offsets):
-    """Queries first to last - 1, those of one kind side by side."""
-    kinds = np.empty(last - first)
-    for q in range(first, last):
-        kinds[q - first] = _kind(h, offsets, q)
-    order = np.empty(last - first, np.int64)
-    stable_order(kinds, order, last - first)
-    for a in range(len(order)):
-        order[a] += first
-    return order
+def _groups(queries, h, offsets):
+    """The given queries, those of one kind side by side; and where each group of up to LANES begins, and the last one ends."""
+    kinds, order = np.empty(len(queries)), np.empty(len(queries), np.int64)
+    for a in range(len(queries)):
+        kinds[a] = _kind(h, offsets, queries[a])
+    stable_order(kinds, order, len(queries))
+    starts, n_starts = np.empty(len(queries) + 1, np.int64), 0
+    for a in range(len(queries)):
+        begin = starts[n_starts - 1] if n_starts else -LANES
+        kind = kinds[order[a]]
+        if a - begin >= LANES or kind % 2 == 1 or kind != kinds[order[begin]]:
+            starts[n_starts] = a
+            n_starts += 1
+    starts[n_starts] = len(queries)
+    return queries[order], starts[: n_starts + 1]
 
 
 @njit
-def _run_length(order, at, h, offsets):
-    """How many queries from order[at] on are of its kind and fit side by side."""
-    kind = _kind(h, offsets, order[at])
-    most = max(1, min(MOST_LANES, LANE_ROOM >> (kind // 2)))
-    length = 1
-    while length < most and at + length < len(order) and _kind(h, offsets, order[at + length]) == kind:
-        length += 1
-    return length
-
-
-@njit
-def _set_tables(n, size, lowest):
-    """Sizes of all sets, and the number of each set's lowest item."""
-    for i in range(n):
-        bit = 1 << i
-        for C in range(bit):
-            size[C + bit] = size[C] + 1
-            lowest[C + bit] = lowest[C] if C else i
-
-
-@njit
-def _load(queries, h, offsets, n, weight, sums):
-    """Weights and set sums of a run of queries; True if both are logarithms."""
-    L, wide = len(queries), _kind(h, offsets, queries[0]) % 2 == 1
-    for l in range(L):
-        lo = offsets[queries[l]]
+def _load_weights(queries, h, offsets, n, weight):
+    """exp(h - max h) of a group's queries; ones in the lanes of none."""
+    weight[:n] = 1.0
+    for lane in range(len(queries)):
+        lo = offsets[queries[lane]]
         _, high = _score_range(h, lo, lo + n)
         for i in range(n):
-            weight[i, l] = h[lo + i] - high if wide else np.exp(h[lo + i] - high)
-    sums[0, :L] = -np.inf if wide else 0.0
-    for i in range(n):
-        bit = 1 << i
-        for C in range(bit):
-            if wide:
-                for l in range(L):
-                    rest, x = sums[C, l], weight[i, l]
-                    sums[C + bit, l] = x if C == 0 else max(rest, x) + np.log1p(np.exp(-abs(rest - x)))
-            else:
-                for l in range(L):
-                    sums[C + bit, l] = sums[C, l] + weight[i, l]
-    return wide
+            weight[i, lane] = np.exp(h[lo + i] - high)
 
 
 @njit
-def _spread(C, lowest, wide, weight, sums, reach, share, out):
-    """Pass P(C) on to the sets with one item less; out[i] += the probability that item i comes next."""
-    L = share.shape[0]
-    for l in range(L):
-        share[l] = reach[C, l] if wide else reach[C, l] / sums[C, l]
-    rest = C
-    while rest:
-        i = lowest[rest]
-        rest &= rest - 1
-        D = C ^ (1 << i)
-        if wide:
-            for l in range(L):
-                p = share[l] * np.exp(weight[i, l] - sums[C, l])
-                out[i, l] += p
-                reach[D, l] += p
+def _chances(first, last, h, offsets, factor, apart, out):
+    """Fill out[row, j] with the probability that the row is at position j, times factor[j]; or out[row, 0] with their sum."""
+    queries, starts = _groups(np.arange(first, last), h, offsets)
+    widest = _widest(first, last, offsets)
+    weight, reach, found = np.empty((widest, LANES)), np.empty((1 << widest, LANES)), np.empty((widest * widest, LANES))
+    for a in range(len(starts) - 1):
+        group = queries[starts[a] : starts[a + 1]]
+        kind = _kind(h, offsets, group[0])
+        n = kind // 2
+        rows = n * n if apart else n
+        found[:rows] = 0.0
+        if kind % 2 == 1:
+            alone = np.zeros(rows)
+            _wide_chances(h, offsets[group[0]], n, factor, apart, alone)
+            found[:rows, 0] = alone
         else:
-            for l in range(L):
-                p = share[l] * weight[i, l]
-                out[i, l] += p
-                reach[D, l] += p
-
-
-@njit
-def _position_probabilities(queries, h, offsets):
-    """Probability of item i at position j in each query of a run, shape (positions, items, queries)."""
-    L, n = len(queries), offsets[queries[0] + 1] - offsets[queries[0]]
-    size, lowest = np.zeros(1 << n, np.int64), np.zeros(1 << n, np.int64)
-    _set_tables(n, size, lowest)
-    weight, sums, reach = np.empty((n, L)), np.empty((1 << n, L)), np.zeros((1 << n, L))
-    probability, share = np.zeros((n, n, L)), np.empty(L)
-    wide = _load(queries, h, offsets, n, weight, sums)
-    full = (1 << n) - 1
-    reach[full] = 1.0
-    for C in range(full, 0, -1):
-        _spread(C, lowest, wide, weight, sums, reach, share, probability[n - size[C]])
-    return probability
+            _load_weights(group, h, offsets, n, weight)
+            _sum_chances(n, factor, weight, reach, apart, found)
+        for lane in range(len(group)):
+            for row in range(rows):
+                out[offsets[group[lane]] + row % n, row // n] = found[row, lane]
 
 
 @njit
 def rank_probabilities(first, last, h, offsets, out):
-    """Fill out[row, j] with the probability that the row is at position j (0-based); out must be zero."""
-    order, at = _order_by_kind(h, first, last, offsets), 0
-    while at < len(order):
-        queries = order[at : at + _run_length(order, at, h, offsets)]
-        at += len(queries)
-        probability = _position_probabilities(queries, h, offsets)
-        for l in range(len(queries)):
-            lo = offsets[queries[l]]
-            for i in range(len(probability)):
-                for j in range(len(probability)):
-                    out[lo + i, j] = probability[j, i, l]
+    """Fill out[row, j] with the probability that the row is at position j (0-based); columns beyond its query's size stay."""
+    _chances(first, last, h, offsets, np.ones(out.shape[1]), True, out)
 
 
 @njit
 def expected_discounts(first, last, h, offsets, discount, out):
     """Fill out[row] with the expected discount of its rank."""
-    order, at = _order_by_kind(h, first, last, offsets), 0
-    while at < len(order):
-        queries = order[at : at + _run_length(order, at, h, offsets)]
-        at += len(queries)
-        probability = _position_probabilities(queries, h, offsets)
-        for l in range(len(queries)):
-            lo = offsets[queries[l]]
-            for i in range(len(probability)):
-                total = 0.0
-                for j in range(len(probability)):
-                    total += discount[j] * probability[j, i, l]
-                out[lo + i] = total
-
-
-@njit
-def _utilities_to_come(full, n, size, lowest, wide, weight, sums, gain, discount, value, total):
-    """V(C) = sum_{i in C} e_i/Z_C (gain_i discount_{n-|C|} + V(C without i)) for all C, smaller sets first."""
-    L = total.shape[0]
-    value[0] = 0.0
-    for C in range(1, full + 1):
-        d = discount[n - size[C]]
-        total[:] = 0.0
-        rest = C
-        while rest:
-            i = lowest[rest]
-            rest &= rest - 1
-            D = C ^ (1 << i)
-            if wide:
-                for l in range(L):
-                    total[l] += np.exp(weight[i, l] - sums[C, l]) * (gain[i, l] * d + value[D, l])
-            else:
-                for l in range(L):
-                    total[l] += weight[i, l] * (gain[i, l] * d + value[D, l])
-        for l in range(L):
-            value[C, l] = total[l] if wide else total[l] / sums[C, l]
+    _chances(first, last, h, offsets, discount, False, out.reshape(out.size, 1))
 
 
 @njit
 def exact_gradient(first, last, h, offsets, gain, discount, gradient, utility):
     """Expected utility of each query and its gradient in the scores.
 
-    dV/dh_i = sum_C P(C) e_i/Z_C (gain_i discount_{n-|C|} + V(C without i) - V(C)), with V from `_utilities_to_come`.
+    dV/dh_i = sum_C P(C) e_i/Z_C (gain_i discount_{n-|C|} + V(C without i) - V(C)).
     """
-    order, at = _order_by_kind(h, first, last, offsets), 0
-    kept = 0
-    for a in range(len(order)):  # where there is nothing to gain the gradient is zero exactly, not up to rounding
-        q = order[a]
+    some, n_some = np.empty(last - first, np.int64), 0
+    for q in range(first, last):  # where there is nothing to gain the gradient is zero exactly, not up to rounding
         flat, total = True, 0.0
         for i in range(offsets[q], offsets[q + 1]):
             gradient[i] = 0.0
@@ -192,45 +323,33 @@ def exact_gradient(first, last, h, offsets, gain, discount, gradient, utility):
             total += gain[i] * discount[i - offsets[q]]
         utility[q] = total
         if not flat:
-            order[kept] = q
-            kept += 1
-    order = order[:kept]
-    while at < len(order):
-        L = _run_length(order, at, h, offsets)
-        queries = order[at : at + L]
-        at += L
-        n = offsets[queries[0] + 1] - offsets[queries[0]]
-        size, lowest = np.zeros(1 << n, np.int64), np.zeros(1 << n, np.int64)
-        _set_tables(n, size, lowest)
-        weight, sums, reach = np.empty((n, L)), np.empty((1 << n, L)), np.zeros((1 << n, L))
-        value, gains, slope, share = np.empty((1 << n, L)), np.empty((n, L)), np.zeros((n, L)), np.empty(L)
-        wide = _load(queries, h, offsets, n, weight, sums)
-        for l in range(L):
+            some[n_some] = q
+            n_some += 1
+    queries, starts = _groups(some[:n_some], h, offsets)
+    widest = _widest(first, last, offsets)
+    weight, gains, heavy, slope = (
+        np.empty((widest, LANES)),
+        np.empty((widest, LANES)),
+        np.empty((widest, LANES)),
+        np.empty((widest, LANES)),
+    )
+    share, value, reach = np.empty((1 << widest, LANES)), np.empty((1 << widest, LANES)), np.empty((1 << widest, LANES))
+    for a in range(len(starts) - 1):
+        group = queries[starts[a] : starts[a + 1]]
+        kind = _kind(h, offsets, group[0])
+        n, full = kind // 2, (1 << kind // 2) - 1
+        if kind % 2 == 1:
+            utility[group[0]] = _wide_gradient(h, offsets[group[0]], n, gain, discount, gradient)
+            continue
+        _load_weights(group, h, offsets, n, weight)
+        for i in range(n):
+            for lane in range(LANES):
+                gains[i, lane] = gain[offsets[group[lane]] + i] if lane < len(group) else 0.0
+                heavy[i, lane] = weight[i, lane] * gains[i, lane]
+                slope[i, lane] = 0.0
+        _sum_values(n, discount, weight, heavy, share, value)
+        _sum_slopes(n, discount, weight, gains, share, value, reach, slope)
+        for lane in range(len(group)):
+            utility[group[lane]] = value[full, lane]
             for i in range(n):
-                gains[i, l] = gain[offsets[queries[l]] + i]
-        full = (1 << n) - 1
-        _utilities_to_come(full, n, size, lowest, wide, weight, sums, gains, discount, value, share)
-        reach[full] = 1.0
-        for C in range(full, 0, -1):
-            d = discount[n - size[C]]
-            for l in range(L):
-                share[l] = reach[C, l] if wide else reach[C, l] / sums[C, l]
-            rest = C
-            while rest:
-                i = lowest[rest]
-                rest &= rest - 1
-                D = C ^ (1 << i)
-                if wide:
-                    for l in range(L):
-                        p = share[l] * np.exp(weight[i, l] - sums[C, l])
-                        slope[i, l] += p * (gains[i, l] * d + value[D, l] - value[C, l])
-                        reach[D, l] += p
-                else:
-                    for l in range(L):
-                        p = share[l] * weight[i, l]
-                        slope[i, l] += p * (gains[i, l] * d + value[D, l] - value[C, l])
-                        reach[D, l] += p
-        for l in range(L):
-            utility[queries[l]] = value[full, l]
-            for i in range(n):
-                gradient[offsets[queries[l]] + i] = slope[i, l]
+                gradient[offsets[group[lane]] + i] = slope[i, lane]

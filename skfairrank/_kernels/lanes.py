@@ -151,7 +151,9 @@ def _weigh_from(_, n, keys, weight, out):
 @intrinsic
 def _accumulate(_, n, keys, values, factor, out):
     def write(builder, n, keys, values, factor, out):
-        factors = load(builder, factor, integer(0))  # once: it has just been written lane by lane, and the first load waits for that
+        factors = load(
+            builder, factor, integer(0)
+        )  # once: it has just been written lane by lane, and the first load waits for that
 
         def finish(total, i):
             total = builder.load(total)

@@ -1,4 +1,4 @@
-"""Linear scores of rows picked from X, their pull-back, and an Adam step. X may be float32, float64 or memory-mapped."""
+"""Batches of rows picked from X, linear scores of them, their pull-back, and an Adam step. X may be memory-mapped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,20 @@ import numpy as np
 
 from skfairrank._kernels._jit import REASSOCIATE, njit
 
-__all__ = ["adam_step", "all_scores", "dot", "dot_with_row", "linear_scores", "mean", "pull_back", "subtract"]
+__all__ = [
+    "adam_step",
+    "add_up",
+    "all_scores",
+    "dot",
+    "dot_with_row",
+    "linear_scores",
+    "mean",
+    "pick_rows",
+    "project",
+    "pull_back",
+    "pull_back_blocks",
+    "subtract",
+]
 
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
 
@@ -30,27 +43,73 @@ def dot_with_row(A, r, x):
 
 
 @njit(counts=False)
-def linear_scores(X, rows, w, out):
-    """out[i] = X[rows[i]] . w, summed in double precision."""
-    for i in range(len(rows)):
+def pick_rows(chosen, order, query_offsets, gain, offsets, rows, gains):
+    """Lay out batches one behind the other: chosen[s] are the queries of batch s, offsets[s] will tell its rows apart."""
+    at = 0
+    for s in range(len(chosen)):
+        start = at
+        offsets[s, 0] = 0
+        for b in range(chosen.shape[1]):
+            q = chosen[s, b]
+            for i in range(query_offsets[q], query_offsets[q + 1]):
+                rows[at] = order[i]
+                gains[at] = gain[order[i]]
+                at += 1
+            offsets[s, b + 1] = at - start
+
+
+@njit(counts=False)
+def project(x, basis, out):
+    """out = x without its parts along the orthonormal rows of `basis`."""
+    for k in range(len(x)):
+        out[k] = x[k]
+    for r in range(basis.shape[0]):
+        along = dot_with_row(basis, r, x)
+        for k in range(len(x)):
+            out[k] -= along * basis[r, k]
+
+
+@njit(counts=False)
+def linear_scores(first, last, X, rows, w, out):
+    """out[i] = X[rows[i]] . w, summed in double precision, for i from first to last - 1."""
+    for i in range(first, last):
         out[i] = dot(X[rows[i]], w)
 
 
 @njit(counts=False)
-def all_scores(X, w, out):
+def all_scores(first, last, X, w, out):
     """out[i] = X[i] . w, to the same bits as `linear_scores`."""
-    for i in range(len(out)):
+    for i in range(first, last):
         out[i] = dot(X[i], w)
 
 
 @njit(counts=False)
 def pull_back(X, rows, g, scale, out):
     """out = scale * sum_i g[i] X[rows[i]]: the gradient in the weights from that in the scores."""
-    out[:] = 0.0
+    for k in range(len(out)):
+        out[k] = 0.0
     for i in range(len(rows)):
         x, weight = X[rows[i]], scale * g[i]
         for k in range(len(out)):
             out[k] += weight * x[k]
+
+
+@njit(counts=False)
+def pull_back_blocks(first, last, X, rows, g, scale, size, parts):
+    """parts[b] = what `pull_back` gives for rows b size to (b + 1) size - 1, for blocks from first to last - 1."""
+    for b in range(first, last):
+        here = slice(b * size, min((b + 1) * size, len(rows)))
+        pull_back(X, rows[here], g[here], scale, parts[b])
+
+
+@njit(counts=False)
+def add_up(parts, out):
+    """Sum over the first axis, in its order."""
+    for k in range(len(out)):
+        out[k] = 0.0
+    for b in range(len(parts)):
+        for k in range(len(out)):
+            out[k] += parts[b, k]
 
 
 @njit(counts=False)

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 
-__all__ = ["over_queries"]
+__all__ = ["is_worth_threads", "over_queries", "over_range"]
 
-# Below this many elementary operations (about a millisecond), waking a thread costs more than it saves.
-WORTH_A_THREAD = 2_000_000
+# Nanoseconds of work on one thread, roughly, below which waking a second one costs more than it saves.
+WORTH_A_THREAD = 250_000
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -29,7 +29,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)  # threads do not survive a fork
 
 
-def over_queries(kernel, offsets, operations: float, *arguments) -> None:
+def over_queries(kernel, offsets, nanoseconds: float, *arguments) -> None:
     """Call ``kernel(first, last, *arguments)`` for blocks of queries that together cover all of them.
 
     Parameters
@@ -38,21 +38,46 @@ def over_queries(kernel, offsets, operations: float, *arguments) -> None:
         Compiled function that treats queries first to last - 1.
     offsets : ndarray of int64, shape (n_queries + 1,)
         Where each query's rows begin; blocks get about equally many rows.
-    operations : float
-        Rough number of elementary operations; small work stays on the calling thread.
+    nanoseconds : float
+        Rough time on one thread; small work stays on the calling one.
     """
-    global _pool
     n_queries = len(offsets) - 1
-    n_blocks = 1
-    if operations >= WORTH_A_THREAD and n_queries > 1:  # asking numba for its threads takes longer than a small kernel
-        n_blocks = min(numba.get_num_threads(), n_queries, int(operations / WORTH_A_THREAD) + 1)
-    if n_blocks <= 1:
+    n_blocks = _blocks_worth(nanoseconds, n_queries)
+    if n_blocks == 1:
         kernel(0, n_queries, *arguments)
-        return
+    else:
+        cuts = np.searchsorted(offsets, np.linspace(offsets[0], offsets[-1], n_blocks + 1)[1:-1])
+        _run(kernel, np.unique(np.r_[0, cuts, n_queries]), arguments)
+
+
+def over_range(kernel, n: int, nanoseconds: float, *arguments, step: int = 1) -> None:
+    """Call ``kernel(first, last, *arguments)`` for equal parts of 0 to n - 1, cut at multiples of `step`."""
+    n_blocks = _blocks_worth(nanoseconds, n)
+    if n_blocks == 1:
+        kernel(0, n, *arguments)
+    else:
+        _run(
+            kernel,
+            np.unique(np.r_[0, np.linspace(0, n, n_blocks + 1)[1:-1] // step * step, n].astype(np.int64)),
+            arguments,
+        )
+
+
+def is_worth_threads(nanoseconds: float) -> bool:
+    return nanoseconds >= WORTH_A_THREAD
+
+
+def _blocks_worth(nanoseconds: float, most: int) -> int:
+    if nanoseconds < WORTH_A_THREAD or most <= 1:  # asking numba for its threads takes longer than a small kernel
+        return 1
+    return min(numba.get_num_threads(), most, int(2 * nanoseconds / WORTH_A_THREAD))
+
+
+def _run(kernel, bounds, arguments) -> None:
+    """One block on this thread, the others on those of the pool."""
+    global _pool
     if _pool is None:
         _pool = ThreadPoolExecutor(max(2, numba.config.NUMBA_NUM_THREADS), thread_name_prefix="skfairrank")
-    cuts = np.searchsorted(offsets, np.linspace(offsets[0], offsets[-1], n_blocks + 1)[1:-1])
-    bounds = np.unique(np.r_[0, cuts, n_queries])
     futures = [_pool.submit(kernel, int(a), int(b), *arguments) for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
     kernel(int(bounds[0]), int(bounds[1]), *arguments)
     for future in futures:

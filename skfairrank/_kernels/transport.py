@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.linear import dot_with_row
+from skfairrank._kernels.linear import project
 
 __all__ = ["assignment", "smallest_gaps", "transport_distances"]
 
@@ -84,21 +84,21 @@ def _fair_columns(X, rows, lo, n, basis, fair, along):
 
 
 @njit
-def smallest_gaps(X, rows, offsets, queries, basis, largest, gaps):
-    """Learn, for each query q of a batch, as much of its smallest ||P(x_i - x_j)|| > 0 as `largest` asks for.
+def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
+    """Learn, for the queries first to last - 1 of a batch, as much of the smallest ||P(x_i - x_j)|| > 0 as `largest` asks for.
 
     Only whether that gap is at least twice the largest move counts. gaps[q] > 0 is the gap itself; gaps[q] < 0 says that it is at
     least -gaps[q]; 0 that nothing is known. Distances that are zero up to rounding do not count. Pairs of items are given up as
     soon as some of their features tell them far enough apart.
     """
     d, widest = X.shape[1], 0
-    for b in range(len(queries)):
+    for b in range(first, last):
         if gaps[queries[b]] <= 0.0 and -gaps[queries[b]] < 2.0 * largest[b]:
             widest = max(widest, offsets[b + 1] - offsets[b])
     if widest == 0:
         return
     fair, total, zero = np.empty((d, widest)), np.empty(widest), np.empty(widest)
-    for b in range(len(queries)):
+    for b in range(first, last):
         known = gaps[queries[b]]
         if known > 0.0 or -known >= 2.0 * largest[b]:
             continue
@@ -133,13 +133,13 @@ def smallest_gaps(X, rows, offsets, queries, basis, largest, gaps):
 
 
 @njit(counts=False)
-def _moved_costs(fair, n, moves, path, cost):
-    """Fill cost[j, i] with the squared distance between item j, moved along its path, and item i; features come first in `fair`."""
+def _moved_costs(fair, n, moves, cost):
+    """Fill cost[j, i] with the squared distance between item j, moved by moves[j], and item i; features come first in `fair`."""
     for j in range(n):
         for i in range(n):
             cost[j, i] = 0.0
         for k in range(len(fair)):
-            x = fair[k, j] + moves[path[j], k]
+            x = fair[k, j] + moves[j, k]
             for i in range(n):
                 cost[j, i] += (x - fair[k, i]) * (x - fair[k, i])
 
@@ -156,34 +156,32 @@ def _diagonal_is_least(cost, n):
 
 
 @njit
-def transport_distances(X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, distance):
-    """Fill distance[b] with d_Q between query b of a batch and the query moved item by item by e; return the mean.
+def transport_distances(
+    first, last, X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, distance
+):
+    """Fill distance[b] with d_Q between query b of a batch and that query moved item by item by e, for b from first to last - 1.
 
     Moves within the sensitive subspace cost nothing and change no distance. identity_cost[b] is the mean cost of pairing every
     item with itself, largest[b] the largest ||P e_i||. The identity is optimal if no two (different) items are closer than twice
     that; else if the diagonal holds every row's minimum; else the assignment problem is solved.
     """
     d, widest = X.shape[1], 0
-    for b in range(len(queries)):
+    for b in range(first, last):
         distance[b] = identity_cost[b]
         n = offsets[b + 1] - offsets[b]
         if identity_cost[b] > 0.0 and n > 1 and abs(gaps[queries[b]]) < 2.0 * largest[b]:
             widest = max(widest, n)
     if widest == 0:
-        return distance.mean()
-    fair, along, cost, moves = np.empty((d, widest)), np.empty(widest), np.empty((widest, widest)), e.copy()
-    column_of_row = np.empty(widest, np.int64)
-    for r in range(len(basis)):
-        for p in range(len(e)):
-            share = dot_with_row(basis, r, e[p])
-            for k in range(d):
-                moves[p, k] -= share * basis[r, k]
-    for b in range(len(queries)):
+        return
+    fair, moves, cost = np.empty((d, widest)), np.empty((widest, d)), np.empty((widest, widest))
+    along, column_of_row = np.empty(widest), np.empty(widest, np.int64)
+    for b in range(first, last):
         lo, n = offsets[b], offsets[b + 1] - offsets[b]
         if identity_cost[b] == 0.0 or n == 1 or abs(gaps[queries[b]]) >= 2.0 * largest[b]:
             continue
         _fair_columns(X, rows, lo, n, basis, fair, along)
-        _moved_costs(fair, n, moves, path_of_row[lo:], cost)
+        for i in range(n):
+            project(e[path_of_row[lo + i]], basis, moves[i])
+        _moved_costs(fair, n, moves, cost)
         if not _diagonal_is_least(cost, n):
             distance[b] = min(identity_cost[b], assignment(cost, n, column_of_row) / n)
-    return distance.mean()

@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairrank._kernels.linear import all_scores
 from skfairrank._random import spawn_generators
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank.scores import all_values
 from skfairrank.solvers import solve
 from skfairrank.training import Data, PolicyGradient, TrainingState, train
 from skfairrank.utilities import discounts, normalized_gains_of_rows
@@ -56,9 +56,7 @@ class LinearRanker(RankingMixin, BaseEstimator):
                 f"{len(self.coef_)} features. Fit it again."
             )
         # Not X @ coef_: BLAS may round equal rows differently, depending on where they stand.
-        scores = np.empty(len(X))
-        all_scores(_read_only(X), self.coef_, scores)
-        return scores
+        return all_values(_read_only(X), self.coef_)
 
 
 class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
