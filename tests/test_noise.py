@@ -1,12 +1,12 @@
 """Random numbers of the kernels: the generator against published answers, its numbers against their definition."""
 
+import numba
 import numpy as np
 import pytest
 import reference
 from scipy import stats
 
 from skfairrank._kernels import noise
-from skfairrank._kernels._jit import njit
 from skfairrank._kernels.vectors import LANES
 
 # counter, key, answer: the known-answer tests of the Random123 library for philox4x32, 10 rounds
@@ -24,22 +24,22 @@ KNOWN = [
 SEVEN = np.uint64(7)
 
 
-@njit
+@numba.njit
 def philox(counter, key):
     return noise.philox(counter[0], counter[1], counter[2], counter[3], key[0], key[1])
 
 
-@njit
+@numba.njit
 def fill(key, query, group, scale, out):
     noise.scaled_exponentials(key, query, group, len(out) // 2, scale, out)
 
 
-@njit
+@numba.njit
 def fill_lane(key, query, group, lane, out):
     noise.exponentials_of_lane(key, query, group, lane, len(out) // 2, out)
 
 
-@njit
+@numba.njit
 def exponential_of(bits, out):
     for i in range(len(bits)):
         out[i] = noise.exponential(bits[i])
