@@ -8,15 +8,13 @@ from skfairrank._kernels import lanes
 from skfairrank._kernels.sorting import SMALL
 from skfairrank._kernels.vectors import LANES
 
-L = LANES
 
-
-@numba.njit  # not cached: the disk cache does not see that the functions called have changed
+@numba.njit  # not cached: the cache on disk does not see that the functions called have changed
 def everything(n, real, keys, weight, values, factor, rank, share, left, before, after, added):
     order, scratch = np.empty(n, np.int64), np.empty_like(before)
     if lanes.alone(n, real):
         for lane in range(real):
-            lanes.rank_alone(n, lane, keys[: n * L].reshape(n, L)[:, lane].copy(), order, rank)
+            lanes.rank_alone(n, lane, keys[: n * LANES].reshape(n, LANES)[:, lane].copy(), order, rank)
     lanes.rank_lanes(n, real, keys, rank)
     counted = rank.copy()
     lanes.rank_and_share(n, real, keys, weight, order, rank, share)
@@ -33,48 +31,15 @@ def everything(n, real, keys, weight, values, factor, rank, share, left, before,
 def test_ranks_and_sums_are_those_of_sorting(n, real, ties):
     rng = np.random.default_rng(n)
     m = n + n % 2
-    keys = np.full((m, L), np.inf)  # the padding comes last
-    keys[:n] = (
-        rng.integers(1, 4, (n, L)) if ties else rng.exponential(size=(n, L)) * 10.0 ** rng.uniform(-200, 200, (n, L))
-    )
-    weight, values, factor = np.r_[rng.random(n), np.zeros(m - n)], rng.normal(size=(m, L)), rng.normal(size=L)
-    values[n:] = 0.0
-    rank = np.full((m, L), -1)
-    share, left, before, after = np.full((4, m, L), np.nan)
-    start = rng.normal(size=(m, L))
+    keys = np.full((m, LANES), np.inf)  # the padding comes last
+    wide = rng.exponential(size=(n, LANES)) * 10.0 ** rng.uniform(-200, 200, (n, LANES))
+    keys[:n] = rng.integers(1, 4, (n, LANES)) if ties else wide
+    weight, values, factor = np.zeros(m), np.zeros((m, LANES)), rng.normal(size=LANES)
+    weight[:n], values[:n] = rng.random(n), rng.normal(size=(n, LANES))
+    rank, start = np.full((m, LANES), -1), rng.normal(size=(m, LANES))
+    share, left, before, after = np.full((4, m, LANES), np.nan)
     added = start.copy()
     counted = everything(n, real, keys.reshape(-1), weight, values, factor, rank, share, left, before, after, added)
-    for lane in range(real):
-        lanes.rank_alone(n, lane, keys[: n * L].reshape(n, L)[:, lane].copy(), order, rank)
-    lanes.rank_lanes(n, real, keys, rank)
-    counted = rank.copy()
-    lanes.rank_and_share(n, real, keys, weight, order, rank, share)
-    lanes.weigh_from(n, real, keys, rank, weight, order, left)
-    lanes.sum_before(n, real, keys, rank, values, order, before)
-    lanes.sum_after(n, real, keys, rank, values, order, after)
-    lanes.accumulate_before(n, real, keys, rank, values, factor, order, scratch, added)
-    return counted
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 15, 16, 17, 50, SMALL - 1, SMALL, SMALL + 1])
-@pytest.mark.parametrize("real", [1, 2, 7, 8])
-@pytest.mark.parametrize("ties", [False, True])
-def test_ranks_and_sums_are_those_of_sorting(n, real, ties):
-    rng = np.random.default_rng(n)
-    m = n + n % 2
-    keys = np.full((m, L), np.inf)  # the padding comes last
-    keys[:n] = (
-        rng.integers(1, 4, (n, L)) if ties else rng.exponential(size=(n, L)) * 10.0 ** rng.uniform(-200, 200, (n, L))
-    )
-    weight, values, factor = np.r_[rng.random(n), np.zeros(m - n)], rng.normal(size=(m, L)), rng.normal(size=L)
-    values[n:] = 0.0
-    rank = np.full((m, L), -1)
-    share, left, before, after = np.full((4, m, L), np.nan)
-    start = rng.normal(size=(2, m, L))
-    plain, weighted = start.copy()
-    counted = everything(
-        n, real, keys.reshape(-1), weight, values, factor, rank, share, left, before, after, plain, weighted
-    )
     for lane in range(real):
         order = np.argsort(keys[:n, lane], kind="stable")  # of equal keys the first item's is the smaller
         assert rank[order, lane].tolist() == list(range(n)) and (counted[:n, lane] == rank[:n, lane]).all()
