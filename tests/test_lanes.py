@@ -11,7 +11,7 @@ from skfairrank._kernels.vectors import LANES
 
 @numba.njit  # not cached: the cache on disk does not see that the functions called have changed
 def everything(n, real, keys, weight, values, factor, rank, share, left, before, after, added):
-    order, scratch = np.empty(n, np.int64), np.empty_like(before)
+    order, scratch = np.empty(n * LANES, np.int64), np.empty_like(before)
     if lanes.alone(n, real):
         for lane in range(real):
             lanes.rank_alone(n, lane, keys[: n * LANES].reshape(n, LANES)[:, lane].copy(), order, rank)
@@ -25,7 +25,9 @@ def everything(n, real, keys, weight, values, factor, rank, share, left, before,
     return counted
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 15, 16, 17, 50, SMALL - 1, SMALL, SMALL + 1])
+@pytest.mark.parametrize(
+    "n", [1, 2, 3, 4, 5, 6, 7, 15, 16, 17, 50, lanes.IN_LANES, lanes.IN_LANES + 1, SMALL - 1, SMALL, SMALL + 1]
+)
 @pytest.mark.parametrize("real", [1, 2, 7, 8])
 @pytest.mark.parametrize("ties", [False, True])
 def test_ranks_and_sums_are_those_of_sorting(n, real, ties):

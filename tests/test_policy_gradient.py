@@ -54,11 +54,12 @@ def test_sampled_gradients_equal_their_readable_twins(kind, scale, n_samples, k)
 
 
 @pytest.mark.parametrize("kind", SAMPLED)
-@pytest.mark.parametrize("n", [17, 31, SMALL, SMALL + 13])
+@pytest.mark.parametrize("n", [17, 31, 70, SMALL, SMALL + 13])
+@pytest.mark.parametrize("scale", [1.5, 1000.0])
 @pytest.mark.parametrize("n_samples", [2, 9])
-def test_sampled_gradients_of_long_queries_equal_their_twins(kind, n, n_samples):
+def test_sampled_gradients_of_long_queries_equal_their_twins(kind, n, scale, n_samples):
     """Of even and odd size, compared and sorted; the ninth sample is ranked alone."""
-    h, gain, discount, offsets = problem(2, sizes=(n,))
+    h, gain, discount, offsets = problem(2, sizes=(n,), scale=scale)
     gradient, utility = run(kind, h, gain, discount, offsets, KEY, n_samples)
     expected = SAMPLED[kind](h, gain, discount, reference.exponentials(KEY, 0, n_samples, n))
     assert gradient == pytest.approx(expected[0], rel=1e-10, abs=1e-13) and utility == pytest.approx(expected[1])

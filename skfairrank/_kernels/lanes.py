@@ -19,6 +19,7 @@ from skfairrank._kernels.sorting import SMALL, stable_order
 from skfairrank._kernels.vectors import (
     DOUBLES,
     INTS,
+    LANES,
     constant,
     everywhere,
     integer,
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 SHORT = 16  # up to this size a single sample gains nothing from being ranked alone
+IN_LANES = 64  # beyond this size sums run along the order of the ranks, which comparing has found
 
 
 @njit
@@ -226,31 +228,47 @@ def rank_alone(n, lane, key, order, rank):
 
 
 @njit(counts=False)
-def _weigh_alone(n, real, rank, weight, order, out):
-    for lane in range(real):
-        for i in range(n):
-            order[rank[i, lane]] = i
-        total = 0.0
-        for j in range(n - 1, -1, -1):
-            total += weight[order[j]]
-            out[order[j], lane] = total
+def _find_order(n, real, rank, order):
+    for i in range(n):
+        for lane in range(real):
+            order[rank[i, lane] * LANES + lane] = i
 
 
 @njit(counts=False)
-def _sum_alone(n, real, rank, values, later, order, out):
+def _weigh_in_order(n, real, rank, weight, order, out):
+    _find_order(n, real, rank, order)
     for lane in range(real):
-        for i in range(n):
-            order[rank[i, lane]] = i
-        total = 0.0
-        for j in range(n):
-            i = order[n - 1 - j] if later else order[j]
-            before = total
-            total += values[i, lane]
-            out[i, lane] = before if later else total
+        out[order[(n - 1) * LANES + lane], lane] = weight[order[(n - 1) * LANES + lane]]
+    for j in range(n - 2, -1, -1):
+        for lane in range(real):
+            i = order[j * LANES + lane]
+            out[i, lane] = out[order[(j + 1) * LANES + lane], lane] + weight[i]
+
+
+@njit(counts=False)
+def _sum_in_order(n, real, rank, values, order, out):
+    _find_order(n, real, rank, order)
+    for lane in range(real):
+        out[order[lane], lane] = values[order[lane], lane]
+    for j in range(1, n):
+        for lane in range(real):
+            i = order[j * LANES + lane]
+            out[i, lane] = out[order[(j - 1) * LANES + lane], lane] + values[i, lane]
+
+
+@njit(counts=False)
+def _sum_later_in_order(n, real, rank, values, order, out):
+    _find_order(n, real, rank, order)
+    for lane in range(real):
+        out[order[(n - 1) * LANES + lane], lane] = 0.0
+    for j in range(n - 2, -1, -1):
+        for lane in range(real):
+            later = order[(j + 1) * LANES + lane]
+            out[order[j * LANES + lane], lane] = out[later, lane] + values[later, lane]
 
 
 # These are inlined: for short queries a call would cost as much as the sums. All fill the first `real` lanes at least; `order`
-# has room for n numbers.
+# has room for n LANES numbers.
 
 
 @njit(inline="always")
@@ -263,8 +281,9 @@ def rank_lanes(n, real, keys, rank):
 @njit(inline="always")
 def rank_and_share(n, real, keys, weight, order, rank, share):
     """As `rank_lanes`; and share[i, lane], the reciprocal of the weight of item i and of all after it."""
-    if alone(n, real):
-        _weigh_alone(n, real, rank, weight, order, share)
+    if alone(n, real) or n > IN_LANES:
+        rank_lanes(n, real, keys, rank)
+        _weigh_in_order(n, real, rank, weight, order, share)
         for i in range(n):
             for lane in range(real):
                 share[i, lane] = 1.0 / share[i, lane]
@@ -275,8 +294,8 @@ def rank_and_share(n, real, keys, weight, order, rank, share):
 @njit(inline="always")
 def weigh_from(n, real, keys, rank, weight, order, out):
     """Fill out[i, lane] with the weight of item i and of all after it."""
-    if alone(n, real):
-        _weigh_alone(n, real, rank, weight, order, out)
+    if alone(n, real) or n > IN_LANES:
+        _weigh_in_order(n, real, rank, weight, order, out)
     else:
         _weigh_from(n + n % 2, keys, weight, out)
 
@@ -284,8 +303,8 @@ def weigh_from(n, real, keys, rank, weight, order, out):
 @njit(inline="always")
 def sum_before(n, real, keys, rank, values, order, out):
     """Fill out[i, lane] with the sum of values[j, lane] over item i and all before it."""
-    if alone(n, real):
-        _sum_alone(n, real, rank, values, False, order, out)
+    if alone(n, real) or n > IN_LANES:
+        _sum_in_order(n, real, rank, values, order, out)
     else:
         _sum_before(n + n % 2, keys, values, out)
 
@@ -293,8 +312,8 @@ def sum_before(n, real, keys, rank, values, order, out):
 @njit(inline="always")
 def sum_after(n, real, keys, rank, values, order, out):
     """Fill out[i, lane] with the sum of values[j, lane] over the items after item i."""
-    if alone(n, real):
-        _sum_alone(n, real, rank, values, True, order, out)
+    if alone(n, real) or n > IN_LANES:
+        _sum_later_in_order(n, real, rank, values, order, out)
     else:
         _sum_after(n + n % 2, keys, values, out)
 
@@ -302,8 +321,8 @@ def sum_after(n, real, keys, rank, values, order, out):
 @njit(inline="always")
 def accumulate_before(n, real, keys, rank, values, factor, order, scratch, out):
     """Add factor[lane] times what `sum_before` gives to out[i, lane]. Lanes without a sample have the factor 0."""
-    if alone(n, real):
-        _sum_alone(n, real, rank, values, False, order, scratch)
+    if alone(n, real) or n > IN_LANES:
+        _sum_in_order(n, real, rank, values, order, scratch)
         for i in range(n):
             for lane in range(real):
                 out[i, lane] += factor[lane] * scratch[i, lane]

@@ -117,7 +117,7 @@ def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
     """Fill ranks[s, row] (1-based) for the queries first to last - 1."""
     widest = padded(_widest(first, last, offsets))
     inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
-    order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
+    order, rank = np.empty(widest * LANES, np.int64), np.empty((widest, LANES), np.int64)
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         _ranks_of_query(q, offsets[q], n, h, key, n_samples, inverse, keys, order, rank, ranks)
@@ -148,7 +148,7 @@ def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
     """Fill out[row] with the mean over samples of the discount of its rank."""
     widest = padded(_widest(first, last, offsets))
     inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
-    order, rank = np.empty(widest, np.int64), np.empty((widest, LANES), np.int64)
+    order, rank = np.empty(widest * LANES, np.int64), np.empty((widest, LANES), np.int64)
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         _discounts_of_query(q, offsets[q], n, h, key, n_samples, discount, inverse, keys, order, rank, out)
@@ -290,7 +290,7 @@ def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient,
     and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
     """
     widest, groups = padded(_widest(first, last, offsets)), (n_samples + LANES - 1) // LANES
-    weight, order, inverse = np.empty(widest), np.empty(widest, np.int64), np.ones(widest * LANES)
+    weight, order, inverse = np.empty(widest), np.empty(widest * LANES, np.int64), np.ones(widest * LANES)
     keys, ranks = np.empty((groups, widest * LANES)), np.empty((groups, widest, LANES), np.int64)
     shares, values = np.empty((groups, widest, LANES)), np.empty((groups, LANES))
     chance, scratch = np.empty((widest, LANES)), np.empty((widest, LANES))
@@ -316,12 +316,12 @@ def _plrank_wide(key, query, h, lo, n, high, gain, discount, n_samples, gradient
     """`plrank` for one query whose scores are so far apart that set sums must be logarithms; returns the mean utility."""
     ones, keys = np.ones(padded(n) * LANES), np.empty(padded(n) * LANES)
     rank = np.empty((padded(n), LANES), np.int64)
-    expected, mean = np.empty(n), np.zeros(n + 1)
+    scratch, expected, mean = np.empty(n, np.int64), np.empty(n), np.zeros(n + 1)
     order, tail, future = np.empty((n_samples, n), np.int64), np.empty((n_samples, n)), np.zeros((n_samples, n + 1))
     for s in range(n_samples):
         if s % LANES == 0:
             real = min(LANES, n_samples - s)
-            _draw(key, query, s // LANES, real, h, lo, n, high, True, ones, keys, order, rank)
+            _draw(key, query, s // LANES, real, h, lo, n, high, True, ones, keys, scratch, rank)
             rank_lanes(n, real, keys, rank)
         for i in range(n):
             order[s, rank[i, s % LANES]] = i
@@ -423,7 +423,7 @@ def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, ut
     """
     widest, groups = padded(_widest(first, last, offsets)), (n_samples + LANES - 1) // LANES
     weight, heavy, mean, inverse = np.empty(widest), np.empty(widest), np.empty(widest), np.ones(widest * LANES)
-    keys, order = np.empty((groups, widest * LANES)), np.empty(widest, np.int64)
+    keys, order = np.empty((groups, widest * LANES)), np.empty(widest * LANES, np.int64)
     ranks, shares = np.empty((groups, widest, LANES), np.int64), np.empty((groups, widest, LANES))
     futures, reward, lost = np.empty((groups, widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
     expected, direct, indirect = np.empty((widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
