@@ -14,9 +14,13 @@ from _tools import arguments, header, number, side_by_side, table, time_text
 # isort: split
 import numba
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from skfairrank._kernels import attack, exact, linear, nearest, policy
+from skfairrank._kernels import ascent, exact, linear, nearest, noise, policy, vectors
 from skfairrank._kernels._jit import REASSOCIATE, njit
+from skfairrank._kernels.vectors import LANES
 from skfairrank.plackett_luce import sample_rankings
 
 
@@ -38,43 +42,71 @@ def read(X):
     return total
 
 
-@njit
-def count_ranks(noise, n, n_rankings, rank):
-    """Ranks of keys that are there already, by counting; and nothing else."""
-    for s in range(n_rankings):
-        key = noise[s * n : (s + 1) * n]
-        for i in range(n):
-            k, smaller = key[i], 0
-            for j in range(n):
-                smaller += key[j] < k
-            rank[i] += smaller
+@intrinsic
+def compare_and_add(_, n, keys, out):
+    """n times what REINFORCE does with a pair of items in eight samples: two comparisons, two sums, one count."""
+
+    def write(builder, n, keys, out):
+        chains = 4  # independent of each other, as the kernel's four items are
+        sums = [vectors.variable(builder, vectors.constant(vectors.DOUBLES, 0.0)) for _ in range(2 * chains)]
+        counts = [vectors.variable(builder, vectors.constant(vectors.INTS, 0)) for _ in range(chains)]
+        limits = [vectors.load(builder, keys, vectors.integer(c), vectors.INTS) for c in range(chains)]
+        one = vectors.constant(vectors.DOUBLES, 1.0)
+        with cgutils.for_range(builder, builder.sdiv(n, vectors.integer(chains))) as loop:
+            key = vectors.load(builder, keys, builder.and_(loop.index, vectors.integer(15)), vectors.INTS)
+            for c in range(chains):
+                first = builder.icmp_signed("<", key, limits[c])
+                second = builder.icmp_signed(">", key, limits[c])
+                for total, mask in ((sums[c], first), (sums[chains + c], second)):
+                    old = builder.load(total)
+                    builder.store(builder.select(mask, builder.fadd(old, one), old), total)
+                builder.store(builder.sub(builder.load(counts[c]), builder.sext(first, vectors.INTS)), counts[c])
+        for i, total in enumerate(sums):
+            vectors.store(builder, builder.load(total), out, vectors.integer(i))
+        for i, total in enumerate(counts):
+            vectors.store(
+                builder, builder.sitofp(builder.load(total), vectors.DOUBLES), out, vectors.integer(len(sums) + i)
+            )
+
+    return types.void(n, keys, out), vectors.kernel(write)
 
 
 @njit
-def gradient_alone(order, weight, tail, plain, weighted):
-    """What REINFORCE does with a ranking: weights left below every rank, the sum of their reciprocals, and two sums of it."""
-    for s in range(len(order)):
-        left, c = 0.0, 0.0
-        for j in range(len(weight) - 1, -1, -1):
-            left += weight[order[s, j]]
-            tail[j] = left
-        for j in range(len(weight)):
-            c += 1.0 / tail[j]
-            i = order[s, j]
-            plain[i] += c
-            weighted[i] += 0.1 * c
+def comparisons(n, keys, out):
+    compare_and_add(n, keys, out)
 
 
 @njit
-def same_operations(share, value, values, slope, reach, n_passes):
+def noise_alone(key, B, groups, size, scale, out):
+    """Exponential variables of B queries, in a buffer that stays in the first-level cache."""
+    for q in range(B):
+        for g in range(groups):
+            noise.scaled_exponentials(key, q, g, size // 2, scale, out)
+
+
+@njit(fastmath=REASSOCIATE)
+def set_values(value, w):
+    total = 0.0
+    for i in range(len(value)):
+        total += w * value[i]
+    return total
+
+
+@njit
+def set_reach(reach, p):
+    for i in range(len(reach)):
+        reach[i] += p
+
+
+@njit
+def same_operations(value, reach, n_passes):
     """What a set and one of its items take, forward and backward, on numbers side by side in the second-level cache."""
+    total = 0.0
     for _ in range(n_passes):
-        for i in range(len(share)):
-            slope[i] += share[i] * (0.5 + value[i])
-        for i in range(len(share)):
-            p = share[i] * 0.1
-            slope[i] += p * (0.5 + value[i] - values[i])
-            reach[i] += p
+        total += set_values(value, 0.1)
+        total += set_values(value, 0.2)
+        set_reach(reach, 0.1)
+    return total
 
 
 @njit
@@ -94,64 +126,79 @@ def queries_of(B, n, rng):
 def sampling(quick):
     rows = []
     for n in (5, 10, 20, 50, 100, 300):
-        rng, N = np.random.default_rng(0), 25
+        rng, N = np.random.default_rng(0), 32
         B = max(2, 2000 // n)
         h, offsets, gain, discount = queries_of(B, n, rng)
-        noise, gradient, utility = rng.standard_exponential(N * B * n), np.empty(B * n), np.empty(B)
-        ranks, qid = np.empty((N, B * n), np.int64), np.repeat(np.arange(B), n)
-        orders = np.argsort(noise.reshape(N * B, n), axis=1)
+        gradient, utility = np.empty(B * n), np.empty(B)
+        ranks, qid, key = np.empty((N, B * n), np.int64), np.repeat(np.arange(B), n), np.uint64(1)
+        size, pairs = (n + n % 2) * LANES, 100_000
+        scale, buffer = np.ones(size), np.empty(size)
+        keys, sums = rng.integers(0, 100, (16, LANES)), np.empty((12, LANES))
         s = side_by_side(
             {
-                "noise": partial(rng.standard_exponential, out=noise),
-                "count": partial(count_ranks, noise, n, B * N, np.zeros(n, np.int64)),
-                "gradient": partial(gradient_alone, orders, np.ones(n), np.empty(n), np.zeros(n), np.zeros(n)),
-                "ranks": partial(policy.sample_ranks, 0, B, h, offsets, noise, N, ranks),
-                "reinforce": partial(policy.reinforce, 0, B, h, offsets, gain, discount, noise, N, gradient, utility),
-                "plrank": partial(policy.plrank, 0, B, h, offsets, gain, discount, noise, N, gradient, utility),
+                "noise": partial(noise_alone, key, B, N // LANES, size, scale, buffer),
+                "pairs": partial(comparisons, pairs, keys, sums),
+                "ranks": partial(policy.sample_ranks, 0, B, h, offsets, key, N, ranks),
+                "reinforce": partial(policy.reinforce, 0, B, h, offsets, gain, discount, key, N, gradient, utility),
+                "plrank": partial(policy.plrank, 0, B, h, offsets, gain, discount, key, N, gradient, utility),
                 "public": partial(sample_rankings, h, qid=qid, n_samples=N, random_state=rng),
+                "numpy": partial(rng.standard_exponential, out=np.empty(B * n * N)),
             },
             rounds=3 if quick else 7,
         )
         each = {name: 1e9 * float(np.median(t)) / (N * B * n) for name, t in s.items()}
-        parts = ("noise", "count", "gradient", "ranks", "reinforce")
-        share = each["reinforce"] / (each["count"] + each["gradient"])
-        rows.append([str(n), *(each[k] for k in parts), share, each["plrank"], each["public"]])
+        compared = 1e9 * float(np.median(s["pairs"])) / (pairs * LANES) * n
+        share = each["reinforce"] / (each["noise"] + compared)
+        rows.append(
+            [str(n), each["numpy"], each["noise"], compared, each["reinforce"], share]
+            + [each[k] for k in ("ranks", "plrank", "public")]
+        )
     table(
         "Sampling: nanoseconds for each item of each sampled ranking, by query size; CPU time",
         [
             "items",
+            "NumPy's noise",
             "noise alone",
-            "counting alone",
-            "gradient alone",
-            "sample_ranks",
+            "pairs alone",
             "reinforce",
             "of both alone",
+            "sample_ranks",
             "plrank",
-            "noise and all: sample_rankings",
+            "sample_rankings",
         ],
         rows,
     )
 
 
-def ascent(quick):
+def climb(P, w, basis, n_steps, e, gap, pull):
+    ascent.ascend(0, P, P <= ascent.PAIRED, w, basis, 1.0, gap, pull, 1e-9, n_steps, e)
+
+
+def ascents(quick):
     rows = []
-    for d, n_steps in ((2, 20), (29, 20), (135, 40), (136, 40), (500, 40)):
-        rng = np.random.default_rng(0)
-        basis = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(d, min(2, d - 1))))[0].T)
-        w, e, m, v, fair = rng.normal(size=d), np.zeros(d), np.empty(d), np.empty(d), np.empty(d)
-        a, b = rng.random(d), rng.random(d)
-        s = side_by_side(
-            {
-                "ascent": partial(attack._full_ascent, w, basis, 1.0, 0.1, 0.1, 1e-9, n_steps, e, fair, m, v),
-                "bound": partial(roots_and_divisions, a, b, np.empty(d), n_steps),
-            },
-            rounds=3 if quick else 7,
-        )
-        ours, bound = (1e9 * float(np.median(s[k])) / (n_steps * d) for k in ("ascent", "bound"))
-        rows.append([f"{d} features, {len(basis)} directions, {n_steps} steps", bound, ours, ours / bound])
+    for d, n_steps in ((2, 20), (29, 20), (135, 40), (500, 40)):
+        for P in (4, 8, 200):
+            rng = np.random.default_rng(0)
+            basis = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(d, min(2, d - 1))))[0].T)
+            w, e, gap, pull = rng.normal(size=d), np.zeros((P, d)), rng.normal(size=P), rng.random(P)
+            a, b = rng.random((2, 1 << 10))
+            s = side_by_side(
+                {
+                    "ascent": partial(climb, P, w, basis, n_steps, e, gap, pull),
+                    "bound": partial(roots_and_divisions, a, b, np.empty(len(a)), 10),
+                },
+                rounds=3 if quick else 7,
+            )
+            ours, bound = (
+                1e9 * float(np.median(s["ascent"])) / (P * n_steps * d),
+                1e9 * float(np.median(s["bound"])) / 10 / len(a),
+            )
+            rows.append(
+                [f"{d} features, {len(basis)} directions, {n_steps} steps, {P} paths", bound, ours, ours / bound]
+            )
     table(
         "Full attack: nanoseconds for each feature of each step of a path; CPU time",
-        ["path", "root and division alone", "kernel _full_ascent", "ratio"],
+        ["paths", "root and division alone", "kernel ascend", "ratio"],
         rows,
     )
 
@@ -191,8 +238,7 @@ def memory_bound(quick):
 
 def subsets(quick):
     rows = []
-    share, value, values = np.random.default_rng(0).random((3, 1 << 13))
-    slope, reach = np.zeros((2, 1 << 13))
+    value, reach = np.random.default_rng(0).random(1 << 13), np.zeros(1 << 13)
     for n in (6, 8, 10, 12, 14):
         B = max(1, 4096 >> max(0, n - 6))
         h, offsets, gain, discount = queries_of(B, n, np.random.default_rng(0))
@@ -201,12 +247,12 @@ def subsets(quick):
             {
                 "exact": partial(exact.exact_gradient, 0, B, h, offsets, gain, discount, gradient, utility),
                 "values": partial(exact.expected_discounts, 0, B, h, offsets, discount, gradient),
-                "bound": partial(same_operations, share, value, values, slope, reach, 10),
+                "bound": partial(same_operations, value, reach, 10),
             },
             rounds=3 if quick else 7,
         )
         pairs = 2.0**n * n / 2  # of a set and one of its items
-        each, bound = 1e9 * np.median(s["exact"]) / (B * pairs), 1e9 * np.median(s["bound"]) / (10 * len(share))
+        each, bound = 1e9 * np.median(s["exact"]) / (B * pairs), 1e9 * np.median(s["bound"]) / (10 * len(value))
         rows.append([str(n), *(time_text(np.median(s[k]) / B) for k in ("values", "exact")), each, bound, each / bound])
     table(
         "Sums over subsets: a query, and nanoseconds for each pair of a set and one of its items; CPU time",
@@ -245,7 +291,7 @@ def main():
     warnings.simplefilter("ignore")
     numba.set_num_threads(1)
     print(header())
-    for part in (sampling, ascent, memory_bound, subsets, transport):
+    for part in (sampling, ascents, memory_bound, subsets, transport):
         part(quick)
 
 

@@ -34,9 +34,17 @@ def as_values(values) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
+def _as_floats(values, name: str) -> np.ndarray:
+    """Finite numbers as a float64 array; what scikit-learn makes of it, without its tens of microseconds for the common case."""
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == 1 and len(values):
+        if np.isfinite(values).all():
+            return values
+    return check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+
+
 def check_scores(scores, *, name: str = "scores") -> np.ndarray:
     """Finite scores as a float64 array of shape (n_rows,)."""
-    scores = check_array(scores, ensure_2d=False, dtype=np.float64, input_name=name)
+    scores = _as_floats(scores, name)
     if scores.ndim != 1:
         raise ValueError(f"{name} has shape {scores.shape}: give a one-dimensional array, one score per row.")
     if max(scores.max(), -scores.min()) > LARGEST_SCORE:
@@ -52,7 +60,7 @@ def check_relevance(y, n_rows: int | None = None, *, name: str = "y") -> np.ndar
     ValueError
         If y is not one-dimensional, has NaN, inf or a negative value, or does not have `n_rows` entries.
     """
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
+    y = _as_floats(y, name)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:

@@ -125,23 +125,46 @@ def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull,
 def _spread(values, paired, out):
     """values[k], of a feature, to every lane that holds feature k; zero where there is none."""
     d = len(values)
-    for i in range(len(out)):
-        for lane in range(LANES):
-            k = 2 * i + lane // PAIRED if paired else i
-            out[i, lane] = values[k] if k < d else 0.0
+    if not paired:
+        for k in range(d):
+            for lane in range(LANES):
+                out[k, lane] = values[k]
+        return
+    for row in range(len(out)):
+        even, odd = values[2 * row], values[2 * row + 1] if 2 * row + 1 < d else 0.0
+        for lane in range(PAIRED):
+            out[row, lane], out[row, lane + PAIRED] = even, odd
 
 
 @njit(counts=False)
-def _move(e, first, last, paired, block, gather):
-    """Copy the paths first to last - 1 of e (paths, features) to a block's rows, or back."""
-    d = e.shape[1]
+def _gather(e, first, last, paired, block):
+    """Copy the paths first to last - 1 of e (paths, features) to a block's rows."""
+    for row in range(len(block)):
+        for lane in range(LANES):
+            block[row, lane] = 0.0
     for p in range(first, last):
-        for k in range(d):
-            row, lane = (k // 2, p - first + (k % 2) * PAIRED) if paired else (k, p - first)
-            if gather:
-                block[row, lane] = e[p, k]
-            else:
-                e[p, k] = block[row, lane]
+        if paired:
+            for k in range(0, e.shape[1] - 1, 2):
+                block[k // 2, p - first], block[k // 2, p - first + PAIRED] = e[p, k], e[p, k + 1]
+            if e.shape[1] % 2:
+                block[-1, p - first] = e[p, -1]
+        else:
+            for k in range(e.shape[1]):
+                block[k, p - first] = e[p, k]
+
+
+@njit(counts=False)
+def _scatter(block, first, last, paired, e):
+    """Copy a block's rows back to the paths first to last - 1."""
+    for p in range(first, last):
+        if paired:
+            for k in range(0, e.shape[1] - 1, 2):
+                e[p, k], e[p, k + 1] = block[k // 2, p - first], block[k // 2, p - first + PAIRED]
+            if e.shape[1] % 2:
+                e[p, -1] = block[-1, p - first]
+        else:
+            for k in range(e.shape[1]):
+                e[p, k] = block[k, p - first]
 
 
 @njit
@@ -160,10 +183,9 @@ def ascend(first, last, paired, w, basis, rho, gap, pull, step_size, n_steps, e)
     along, gaps, pulls = np.empty((2 * rank, LANES)), np.zeros(LANES), np.zeros(LANES)
     for start in range(first, last, LANES):
         stop = min(start + LANES, last)
-        block[:] = 0.0
         for p in range(start, stop):
             for lane in range(p - start, LANES, PAIRED if paired else LANES):
                 gaps[lane], pulls[lane] = gap[p], pull[p]
-        _move(e, start, stop, paired, block, True)
+        _gather(e, start, stop, paired, block)
         _adam(n_rows, rank, int(paired), n_steps, rho, step_size, weights, directions, gaps, pulls, block, m, v, along)
-        _move(e, start, stop, paired, block, False)
+        _scatter(block, start, stop, paired, e)
