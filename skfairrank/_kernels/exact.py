@@ -79,24 +79,32 @@ def _value_of_set(_, C, k, discount, weight, heavy, share, value):
 
 
 @intrinsic
-def _slope_of_set(_, C, k, discount, weight, gain, share, value, reach, slope):
-    """slope[i] += P(C) e_i/Z_C (gain_i discount + V(C without i) - V(C)); and P(C) is passed on, in `reach`."""
+def _slope_to_set(_, D, k, all_items, discount, weight, gain, chance, value, slope):
+    """P(D) from the k sets C with one item i more; slope[i] += P(C) e_i/Z_C (gain_i discount + V(D) - V(C)).
 
-    def write(builder, C, k, discount, weight, gain, share, value, reach, slope):
-        chance = builder.fmul(load(builder, reach, C), load(builder, share, C))
-        d, whole = everywhere(builder, discount), load(builder, value, C)
+    chance[C] = P(C) / Z_C; chance[D] is 1 / Z_D before, and that times P(D) after.
+    """
 
-        def visit(i, D):
-            p = builder.fmul(chance, load(builder, weight, i))
-            surprise = builder.fsub(
-                builder.fadd(builder.fmul(load(builder, gain, i), d), load(builder, value, D)), whole
+    def write(builder, D, k, all_items, discount, weight, gain, chance, value, slope):
+        d, here, reach = (
+            everywhere(builder, discount),
+            load(builder, value, D),
+            variable(builder, constant(DOUBLES, 0.0)),
+        )
+
+        def visit(i, rest):
+            C = builder.sub(all_items, rest)
+            p = builder.fmul(load(builder, chance, C), load(builder, weight, i))
+            surprise = builder.fadd(
+                builder.fmul(load(builder, gain, i), d), builder.fsub(here, load(builder, value, C))
             )
             store(builder, builder.fadd(load(builder, slope, i), builder.fmul(p, surprise)), slope, i)
-            store(builder, builder.fadd(load(builder, reach, D), p), reach, D)
+            _add_to(builder, reach, p)
 
-        _over_items(builder, C, k, visit)
+        _over_items(builder, builder.sub(all_items, D), k, visit)
+        store(builder, builder.fmul(builder.load(reach), load(builder, chance, D)), chance, D)
 
-    return types.void(C, k, discount, weight, gain, share, value, reach, slope), kernel(write)
+    return types.void(D, k, all_items, discount, weight, gain, chance, value, slope), kernel(write)
 
 
 @intrinsic
@@ -151,13 +159,16 @@ def _start(n, reach):
 
 
 @njit(counts=False)
-def _sum_slopes(n, discount, weight, gain, share, value, reach, slope):
-    _start(n, reach)
-    for k in range(n, 0, -1):
-        C = (1 << k) - 1
-        while C < 1 << n:
-            _slope_of_set(C, k, discount[n - k], weight, gain, share, value, reach, slope)
-            C = _next_of_size(C)
+def _sum_slopes(n, discount, weight, gain, chance, value, slope):
+    """Slopes of V; `chance` holds 1 / Z_C, and then P(C) / Z_C."""
+    full = (1 << n) - 1
+    for k in range(n - 1, -1, -1):
+        D = (1 << k) - 1
+        while D < full:
+            _slope_to_set(D, n - k, full, discount[n - k - 1], weight, gain, chance, value, slope)
+            if k == 0:
+                break
+            D = _next_of_size(D)
 
 
 @njit(counts=False)
@@ -348,7 +359,7 @@ def exact_gradient(first, last, h, offsets, gain, discount, gradient, utility):
                 heavy[i, lane] = weight[i, lane] * gains[i, lane]
                 slope[i, lane] = 0.0
         _sum_values(n, discount, weight, heavy, share, value)
-        _sum_slopes(n, discount, weight, gains, share, value, reach, slope)
+        _sum_slopes(n, discount, weight, gains, share, value, slope)
         for lane in range(len(group)):
             utility[group[lane]] = value[full, lane]
             for i in range(n):
