@@ -344,7 +344,7 @@ def exact_gradient(first, last, h, offsets, gain, discount, gradient, utility):
         np.empty((widest, LANES)),
         np.empty((widest, LANES)),
     )
-    share, value, reach = np.empty((1 << widest, LANES)), np.empty((1 << widest, LANES)), np.empty((1 << widest, LANES))
+    share, value = np.empty((1 << widest, LANES)), np.empty((1 << widest, LANES))
     for a in range(len(starts) - 1):
         group = queries[starts[a] : starts[a + 1]]
         kind = _kind(h, offsets, group[0])

@@ -1,4 +1,4 @@
-"""Ranks and sums over rankings, eight samples at once: one sample in each lane of a vector register.
+"""Ranks and sums over rankings of short queries, eight samples at once: one in each lane of a vector register.
 
 With a key for every item and sample, the items before item i are those of smaller keys, and every sum over what comes before or
 after is a sum over all items under a mask: no sorting, no branches, and nothing crosses lanes.
@@ -15,11 +15,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.sorting import SMALL, stable_order
 from skfairrank._kernels.vectors import (
     DOUBLES,
     INTS,
-    LANES,
     constant,
     everywhere,
     integer,
@@ -30,20 +28,7 @@ from skfairrank._kernels.vectors import (
     variable,
 )
 
-__all__ = [
-    "accumulate_before",
-    "alone",
-    "padded",
-    "rank_alone",
-    "rank_and_share",
-    "rank_lanes",
-    "sum_after",
-    "sum_before",
-    "weigh_from",
-]
-
-SHORT = 16  # up to this size a single sample gains nothing from being ranked alone
-IN_LANES = 64  # beyond this size sums run along the order of the ranks, which comparing has found
+__all__ = ["accumulate", "count_before", "padded", "rank_and_share", "sum_after", "sum_before", "weigh_from"]
 
 
 @njit
@@ -99,7 +84,9 @@ def _count_where(builder, total, mask):
 
 
 @intrinsic
-def _count_before(_, n, keys, rank):
+def count_before(_, n, keys, rank):
+    """Fill rank, 0-based, for n items (with padding)."""
+
     def write(builder, n, keys, rank):
         _over_pairs(
             builder,
@@ -115,7 +102,9 @@ def _count_before(_, n, keys, rank):
 
 
 @intrinsic
-def _rank_and_share(_, n, keys, weight, rank, share):
+def rank_and_share(_, n, keys, weight, rank, share):
+    """As `count_before`; and share, the reciprocal of the weight (n,) of an item and of all after it."""
+
     def write(builder, n, keys, weight, rank, share):
         def begin(i):
             own = variable(builder, item(builder, weight, i))
@@ -135,7 +124,9 @@ def _rank_and_share(_, n, keys, weight, rank, share):
 
 
 @intrinsic
-def _weigh_from(_, n, keys, weight, out):
+def weigh_from(_, n, keys, weight, out):
+    """Fill out with the weight of an item and of all after it."""
+
     def write(builder, n, keys, weight, out):
         _over_pairs(
             builder,
@@ -151,7 +142,9 @@ def _weigh_from(_, n, keys, weight, out):
 
 
 @intrinsic
-def _accumulate(_, n, keys, values, factor, out):
+def accumulate(_, n, keys, values, factor, out):
+    """Add to out, in every lane, its factor times what `sum_before` gives."""
+
     def write(builder, n, keys, values, factor, out):
         factors = load(
             builder, factor, integer(0)
@@ -191,140 +184,12 @@ def _sum_lanes(later_first):
 
 
 @intrinsic
-def _sum_before(_, n, keys, values, out):
+def sum_before(_, n, keys, values, out):
+    """Fill out with the sum of values over an item and all before it."""
     return types.void(types.int64, keys, values, out), _sum_lanes(later_first=False)
 
 
 @intrinsic
-def _sum_after(_, n, keys, values, out):
+def sum_after(_, n, keys, values, out):
+    """Fill out with the sum of values over all items after an item."""
     return types.void(types.int64, keys, values, out), _sum_lanes(later_first=True)
-
-
-# Beyond SMALL items, sorting is faster than comparing all of them; and one sample alone need not fill eight lanes. Then ranks
-# come from sorting or counting within the lane, and sums run along its order.
-
-
-@njit(inline="always")
-def alone(n, real):
-    """Whether samples are drawn and ranked one by one."""
-    return n > SMALL or (real == 1 and n > SHORT)
-
-
-@njit(counts=False)
-def rank_alone(n, lane, key, order, rank):
-    """Fill rank[i, lane] by the n keys of one sample."""
-    counted = 0
-    if n <= SMALL:
-        for i in range(n):
-            k, smaller = key[i], 0
-            for j in range(n):
-                smaller += key[j] < k
-            rank[i, lane] = smaller
-            counted += smaller
-    if n > SMALL or counted != n * (n - 1) // 2:  # long, or with ties
-        stable_order(key, order, n)
-        for j in range(n):
-            rank[order[j], lane] = j
-
-
-@njit(counts=False)
-def _find_order(n, real, rank, order):
-    for i in range(n):
-        for lane in range(real):
-            order[rank[i, lane] * LANES + lane] = i
-
-
-@njit(counts=False)
-def _weigh_in_order(n, real, rank, weight, order, out):
-    _find_order(n, real, rank, order)
-    for lane in range(real):
-        out[order[(n - 1) * LANES + lane], lane] = weight[order[(n - 1) * LANES + lane]]
-    for j in range(n - 2, -1, -1):
-        for lane in range(real):
-            i = order[j * LANES + lane]
-            out[i, lane] = out[order[(j + 1) * LANES + lane], lane] + weight[i]
-
-
-@njit(counts=False)
-def _sum_in_order(n, real, rank, values, order, out):
-    _find_order(n, real, rank, order)
-    for lane in range(real):
-        out[order[lane], lane] = values[order[lane], lane]
-    for j in range(1, n):
-        for lane in range(real):
-            i = order[j * LANES + lane]
-            out[i, lane] = out[order[(j - 1) * LANES + lane], lane] + values[i, lane]
-
-
-@njit(counts=False)
-def _sum_later_in_order(n, real, rank, values, order, out):
-    _find_order(n, real, rank, order)
-    for lane in range(real):
-        out[order[(n - 1) * LANES + lane], lane] = 0.0
-    for j in range(n - 2, -1, -1):
-        for lane in range(real):
-            later = order[(j + 1) * LANES + lane]
-            out[order[j * LANES + lane], lane] = out[later, lane] + values[later, lane]
-
-
-# These are inlined: for short queries a call would cost as much as the sums. All fill the first `real` lanes at least; `order`
-# has room for n LANES numbers.
-
-
-@njit(inline="always")
-def rank_lanes(n, real, keys, rank):
-    """Fill rank[i, lane], 0-based, for n items; samples alone have been ranked (`rank_alone`)."""
-    if not alone(n, real):
-        _count_before(n + n % 2, keys, rank)
-
-
-@njit(inline="always")
-def rank_and_share(n, real, keys, weight, order, rank, share):
-    """As `rank_lanes`; and share[i, lane], the reciprocal of the weight of item i and of all after it."""
-    if alone(n, real) or n > IN_LANES:
-        rank_lanes(n, real, keys, rank)
-        _weigh_in_order(n, real, rank, weight, order, share)
-        for i in range(n):
-            for lane in range(real):
-                share[i, lane] = 1.0 / share[i, lane]
-    else:
-        _rank_and_share(n + n % 2, keys, weight, rank, share)
-
-
-@njit(inline="always")
-def weigh_from(n, real, keys, rank, weight, order, out):
-    """Fill out[i, lane] with the weight of item i and of all after it."""
-    if alone(n, real) or n > IN_LANES:
-        _weigh_in_order(n, real, rank, weight, order, out)
-    else:
-        _weigh_from(n + n % 2, keys, weight, out)
-
-
-@njit(inline="always")
-def sum_before(n, real, keys, rank, values, order, out):
-    """Fill out[i, lane] with the sum of values[j, lane] over item i and all before it."""
-    if alone(n, real) or n > IN_LANES:
-        _sum_in_order(n, real, rank, values, order, out)
-    else:
-        _sum_before(n + n % 2, keys, values, out)
-
-
-@njit(inline="always")
-def sum_after(n, real, keys, rank, values, order, out):
-    """Fill out[i, lane] with the sum of values[j, lane] over the items after item i."""
-    if alone(n, real) or n > IN_LANES:
-        _sum_later_in_order(n, real, rank, values, order, out)
-    else:
-        _sum_after(n + n % 2, keys, values, out)
-
-
-@njit(inline="always")
-def accumulate_before(n, real, keys, rank, values, factor, order, scratch, out):
-    """Add factor[lane] times what `sum_before` gives to out[i, lane]. Lanes without a sample have the factor 0."""
-    if alone(n, real) or n > IN_LANES:
-        _sum_in_order(n, real, rank, values, order, scratch)
-        for i in range(n):
-            for lane in range(real):
-                out[i, lane] += factor[lane] * scratch[i, lane]
-    else:
-        _accumulate(n + n % 2, keys, values, factor, out)

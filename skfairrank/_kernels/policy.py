@@ -1,7 +1,10 @@
 """The Plackett-Luce policy: sampled ranks, log-probabilities, and the sampled policy gradients.
 
 With E_i standard exponential, sorting log E_i - h_i upwards is the Gumbel trick, since -log E_i is a Gumbel variable; and
-E_i exp(-h_i) has the same order without the logarithm. Samples are drawn eight at a time, one in each lane (see `lanes`).
+E_i exp(-h_i) has the same order without the logarithm. In short queries samples are drawn eight at a time, one in each lane
+(see `lanes`); in long ones, and where scores are far apart, one by one. Both ways draw the same numbers.
+
+Kernels come in parts: one makes room for all queries, the others do a query's work, where references need not be counted.
 """
 
 from __future__ import annotations
@@ -10,21 +13,26 @@ import numpy as np
 
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.lanes import (
-    accumulate_before,
-    alone,
+    accumulate,
+    count_before,
     padded,
-    rank_alone,
     rank_and_share,
-    rank_lanes,
     sum_after,
     sum_before,
     weigh_from,
 )
 from skfairrank._kernels.noise import exponentials_of_lane, scaled_exponentials
+from skfairrank._kernels.sorting import SMALL, stable_order
 from skfairrank._kernels.vectors import LANES
 
 # exp(-WIDE) is a normal number with room below it, so products and sums of such weights keep all their digits.
 WIDE = 600.0
+# No -log(u) is below exp(-LIFT), so that keys are positive also as logarithms.
+LIFT = 64.0
+# Up to how many items samples go in lanes: where only ranks are wanted, and where gradients are.
+MOST_TO_RANK, MOST_TO_SUM = SMALL, 64
+# Up to this size a single sample gains nothing from being drawn alone.
+SHORT = 16
 
 
 @njit
@@ -44,101 +52,130 @@ def _score_range(h, lo, hi):
 
 
 @njit(counts=False)
-def _inverse_weights(h, lo, n, high, wide, inverse):
-    """exp(high - h), once for each lane; ones where that would overflow."""
+def _weights(h, lo, n, high, sign, weight):
+    """exp(h - high), or with the sign -1 its reciprocal; nothing for what is no item."""
     for i in range(n):
-        x = 1.0 if wide else np.exp(high - h[lo + i])
-        for lane in range(LANES):
-            inverse[i * LANES + lane] = x
-
-
-@njit(counts=False)
-def _weights(h, lo, n, high, weight):
-    """exp(h - high); nothing for what is no item."""
-    for i in range(n):
-        weight[i] = np.exp(h[lo + i] - high)
+        weight[i] = np.exp(sign * (h[lo + i] - high))
     weight[n:] = 0.0
 
 
-# No -log(u) is below exp(-LIFT), so that keys are positive also as logarithms.
-LIFT = 64.0
+@njit(counts=False)
+def _in_every_lane(values, n, out):
+    for i in range(n):
+        for lane in range(LANES):
+            out[i * LANES + lane] = values[i]
 
 
 @njit(counts=False)
-def _draw_alone(key, query, group, lane, h, lo, n, high, wide, inverse, keys, order, rank):
-    """Draw and rank one sample."""
+def _draw_lanes(key, query, group, n, inverse, keys):
+    """Keys, to be sorted upwards, of samples 8 group to 8 group + 7 of a query; `inverse` is exp(-h), once for each lane."""
+    half = padded(n) // 2 * LANES
+    scaled_exponentials(key, query, group, half, inverse, keys)
+    if n % 2:
+        keys[n * LANES : 2 * half] = np.inf
+
+
+@njit(counts=False)
+def _draw_alone(key, query, sample, h, lo, n, high, wide, inverse, keys, order, rank):
+    """Order and ranks of one sample."""
     half = padded(n) // 2
     room = (half + LANES - 1) // LANES * LANES  # whole vectors
-    exponentials_of_lane(key, query, group, lane, room, keys)
-    for i in range(n):
-        keys[i] = keys[i if i < half else room + i - half] * inverse[i * LANES]
+    exponentials_of_lane(key, query, sample // LANES, sample % LANES, room, keys)
+    for i in range(half, n):
+        keys[i] = keys[room + i - half]
     if wide:
         for i in range(n):
             keys[i] = np.log(keys[i]) + (high - h[lo + i]) + LIFT
-    rank_alone(n, lane, keys, order, rank)
-
-
-@njit(inline="always")
-def _draw(key, query, group, real, h, lo, n, high, wide, inverse, keys, order, rank):
-    """Draw `real` samples from number 8 group on: keys to be sorted upwards or, for samples alone, their ranks."""
-    if alone(n, real):
-        for lane in range(real):
-            _draw_alone(key, query, group, lane, h, lo, n, high, wide, inverse, keys, order, rank)
     else:
-        half = padded(n) // 2 * LANES
-        scaled_exponentials(key, query, group, half, inverse, keys)
-        if wide:
-            for i in range(n):
-                for lane in range(LANES):
-                    keys[i * LANES + lane] = np.log(keys[i * LANES + lane]) + (high - h[lo + i]) + LIFT
-        if n % 2:
-            keys[n * LANES : 2 * half] = np.inf
+        for i in range(n):
+            keys[i] *= inverse[i]
+    counted = 0
+    if n <= SMALL:
+        for i in range(n):
+            k, smaller = keys[i], 0
+            for j in range(n):
+                smaller += keys[j] < k
+            rank[i] = smaller
+            order[smaller] = i
+            counted += smaller
+    if n > SMALL or counted != n * (n - 1) // 2:  # long, or with ties
+        stable_order(keys[:n], order, n)
+        for j in range(n):
+            rank[order[j]] = j
 
 
-# Kernels come in pairs: one makes room for all queries, the other does a query's work, where references need not be counted.
+@njit
+def _room_alone(widest):
+    """Arrays for `_draw_alone`: exp(-h), keys, order and ranks."""
+    return np.empty(widest), np.empty(widest + 2 * LANES), np.empty(widest, np.int64), np.empty(widest, np.int64)
+
+
+# Ranks
 
 
 @njit(counts=False)
-def _ranks_of_query(q, lo, n, h, key, n_samples, inverse, keys, order, rank, ranks):
+def _ranks_of_query(q, lo, n, h, key, n_samples, inverse, line, order, rank, inverses, keys, ranks_in_lanes, ranks):
     low, high = _score_range(h, lo, lo + n)
     wide = high - low > WIDE
-    _inverse_weights(h, lo, n, high, wide, inverse)
-    for s in range(0, n_samples, LANES):
-        real = min(LANES, n_samples - s)
-        _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
-        rank_lanes(n, real, keys, rank)
-        for lane in range(real):
+    in_lanes = n_samples - n_samples % LANES if n > SHORT and n_samples % LANES == 1 else n_samples
+    if wide or n > MOST_TO_RANK:
+        in_lanes = 0
+    _weights(h, lo, n, high, -1.0, inverse)
+    if in_lanes > 0:
+        _in_every_lane(inverse, n, inverses)
+    for s in range(0, in_lanes, LANES):
+        _draw_lanes(key, q, s // LANES, n, inverses, keys)
+        count_before(padded(n), keys, ranks_in_lanes)
+        for lane in range(min(LANES, in_lanes - s)):
             for i in range(n):
-                ranks[s + lane, lo + i] = rank[i, lane] + 1
+                ranks[s + lane, lo + i] = ranks_in_lanes[i, lane] + 1
+    for s in range(in_lanes, n_samples):
+        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
+        for i in range(n):
+            ranks[s, lo + i] = rank[i] + 1
 
 
 @njit
 def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
     """Fill ranks[s, row] (1-based) for the queries first to last - 1."""
-    widest = padded(_widest(first, last, offsets))
-    inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
-    order, rank = np.empty(widest * LANES, np.int64), np.empty((widest, LANES), np.int64)
+    widest = _widest(first, last, offsets)
+    inverse, line, order, rank = _room_alone(widest)
+    most = padded(min(widest, MOST_TO_RANK))
+    inverses, keys, in_lanes = np.ones(most * LANES), np.empty(most * LANES), np.empty((most, LANES), np.int64)
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
-        _ranks_of_query(q, offsets[q], n, h, key, n_samples, inverse, keys, order, rank, ranks)
+        _ranks_of_query(
+            q, offsets[q], n, h, key, n_samples, inverse, line, order, rank, inverses, keys, in_lanes, ranks
+        )
 
 
 @njit(counts=False)
-def _discounts_of_query(q, lo, n, h, key, n_samples, discount, inverse, keys, order, rank, out):
+def _discounts_of_query(
+    q, lo, n, h, key, n_samples, discount, inverse, line, order, rank, inverses, keys, ranks_in_lanes, out
+):
     low, high = _score_range(h, lo, lo + n)
     wide = high - low > WIDE
-    _inverse_weights(h, lo, n, high, wide, inverse)
+    in_lanes = n_samples - n_samples % LANES if n > SHORT and n_samples % LANES == 1 else n_samples
+    if wide or n > MOST_TO_RANK:
+        in_lanes = 0
+    _weights(h, lo, n, high, -1.0, inverse)
+    if in_lanes > 0:
+        _in_every_lane(inverse, n, inverses)
     for i in range(lo, lo + n):
         out[i] = 0.0
-    for s in range(0, n_samples, LANES):
-        real = min(LANES, n_samples - s)
-        _draw(key, q, s // LANES, real, h, lo, n, high, wide, inverse, keys, order, rank)
-        rank_lanes(n, real, keys, rank)
+    for s in range(0, in_lanes, LANES):
+        _draw_lanes(key, q, s // LANES, n, inverses, keys)
+        count_before(padded(n), keys, ranks_in_lanes)
+        real = min(LANES, in_lanes - s)
         for i in range(n):
             total = out[lo + i]
             for lane in range(real):
-                total += discount[rank[i, lane]]
+                total += discount[ranks_in_lanes[i, lane]]
             out[lo + i] = total
+    for s in range(in_lanes, n_samples):
+        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
+        for i in range(n):
+            out[lo + i] += discount[rank[i]]
     for i in range(lo, lo + n):
         out[i] /= n_samples
 
@@ -146,12 +183,15 @@ def _discounts_of_query(q, lo, n, h, key, n_samples, discount, inverse, keys, or
 @njit
 def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
     """Fill out[row] with the mean over samples of the discount of its rank."""
-    widest = padded(_widest(first, last, offsets))
-    inverse, keys = np.ones(widest * LANES), np.empty(widest * LANES)
-    order, rank = np.empty(widest * LANES, np.int64), np.empty((widest, LANES), np.int64)
+    widest = _widest(first, last, offsets)
+    inverse, line, order, rank = _room_alone(widest)
+    most = padded(min(widest, MOST_TO_RANK))
+    inverses, keys, in_lanes = np.ones(most * LANES), np.empty(most * LANES), np.empty((most, LANES), np.int64)
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
-        _discounts_of_query(q, offsets[q], n, h, key, n_samples, discount, inverse, keys, order, rank, out)
+        _discounts_of_query(
+            q, offsets[q], n, h, key, n_samples, discount, inverse, line, order, rank, inverses, keys, in_lanes, out
+        )
 
 
 @njit
@@ -190,6 +230,9 @@ def _log_tail_sums(h, lo, n, high, order, tail):
         tail[j] = running
 
 
+# Gradients
+
+
 @njit(counts=False)
 def _nothing_to_gain(lo, n, gain, discount):
     """Whether all gains of a query are equal, and the utility that every ranking then has."""
@@ -201,67 +244,41 @@ def _nothing_to_gain(lo, n, gain, discount):
 
 
 @njit(counts=False)
-def _utilities(lo, n, real, rank, gain, discount, value):
-    """Fill value[lane] with the utility of a ranking."""
-    value[:] = 0.0
-    for i in range(n):
-        g = gain[lo + i]
-        for lane in range(real):
-            value[lane] += g * discount[rank[i, lane]]
-
-
-@njit
-def _reinforce_wide(key, query, h, lo, n, high, gain, discount, n_samples, gradient):
-    """`reinforce` for one query whose scores are so far apart that set sums must be logarithms; returns the mean utility."""
-    tail, order = np.empty(n), np.empty(n, np.int64)
-    ones, keys, value = np.ones(padded(n) * LANES), np.empty(padded(n) * LANES), np.empty(LANES)
-    rank = np.empty((padded(n), LANES), np.int64)
-    plain, weighted = np.zeros(n), np.zeros(n)
-    reference, total = 0.0, 0.0
-    for s in range(0, n_samples, LANES):
-        real = min(LANES, n_samples - s)
-        _draw(key, query, s // LANES, real, h, lo, n, high, True, ones, keys, order, rank)
-        rank_lanes(n, real, keys, rank)
-        _utilities(lo, n, real, rank, gain, discount, value)
-        if s == 0:
-            reference = value[0]
-        for lane in range(real):
-            for i in range(n):
-                order[rank[i, lane]] = i
-            v = value[lane] - reference
-            total += v
-            _log_tail_sums(h, lo, n, high, order, tail)
-            for j in range(n):
-                i = order[j]
-                x, c = h[lo + i] - high, 0.0
-                for t in range(j + 1):
-                    c += np.exp(x - tail[t])
-                plain[i] += c
-                weighted[i] += v * c
-    mean = total / n_samples
-    for i in range(n):
-        gradient[lo + i] = (mean * plain[i] - weighted[i]) / n_samples
-    return reference + mean
-
-
-@njit(counts=False)
-def _reinforce_query(
-    q, lo, n, h, high, gain, discount, key, n_samples,
-    weight, inverse, keys, order, ranks, shares, values, chance, scratch, gradient,
-):  # fmt: skip
+def _reinforce_lanes(
+    q,
+    lo,
+    n,
+    h,
+    high,
+    gain,
+    discount,
+    key,
+    n_samples,
+    weight,
+    inverse,
+    inverses,
+    keys,
+    ranks,
+    shares,
+    values,
+    chance,
+    gradient,
+):
     groups, m = (n_samples + LANES - 1) // LANES, padded(n)
-    _weights(h, lo, n, high, weight)
-    _inverse_weights(h, lo, n, high, False, inverse)
+    _weights(h, lo, n, high, 1.0, weight)
+    _weights(h, lo, n, high, -1.0, inverse)
+    _in_every_lane(inverse, n, inverses)
     # Groups one after the other in every part, not parts in every group: they do not wait for each other.
     for g in range(groups):
-        real = min(LANES, n_samples - g * LANES)
-        _draw(key, q, g, real, h, lo, n, high, False, inverse, keys[g], order, ranks[g])
+        _draw_lanes(key, q, g, n, inverses, keys[g])
     for g in range(groups):
-        real = min(LANES, n_samples - g * LANES)
-        rank_and_share(n, real, keys[g], weight, order, ranks[g], shares[g])
+        rank_and_share(m, keys[g], weight, ranks[g], shares[g])
     for g in range(groups):
-        real = min(LANES, n_samples - g * LANES)
-        _utilities(lo, n, real, ranks[g], gain, discount, values[g])
+        for lane in range(LANES):
+            values[g, lane] = 0.0
+        for i in range(n):
+            for lane in range(LANES):
+                values[g, lane] += gain[lo + i] * discount[ranks[g, i, lane]]
     reference, total = values[0, 0], 0.0
     for s in range(n_samples):
         total += values[s // LANES, s % LANES] - reference  # utilities of a query are close together
@@ -270,16 +287,59 @@ def _reinforce_query(
         for lane in range(LANES):
             chance[i, lane] = 0.0
     for g in range(groups):
-        real = min(LANES, n_samples - g * LANES)
         for lane in range(LANES):
-            values[g, lane] = mean - values[g, lane] if lane < real else 0.0
-        accumulate_before(n, real, keys[g], ranks[g], shares[g], values[g], order, scratch, chance)
+            values[g, lane] = mean - values[g, lane] if g * LANES + lane < n_samples else 0.0
+        accumulate(m, keys[g], shares[g], values[g], chance)
     for i in range(n):
         total = 0.0
         for lane in range(LANES):
             total += chance[i, lane]
         gradient[lo + i] = weight[i] * total / n_samples
     return mean
+
+
+@njit(counts=False)
+def _reinforce_alone(
+    q, lo, n, h, high, wide, gain, discount, key, n_samples, inverse, line, order, rank, tail, plain, weighted, gradient
+):
+    """Sample by sample; `wide`: set sums are logarithms."""
+    _weights(h, lo, n, high, -1.0, inverse)
+    for i in range(n):
+        plain[i], weighted[i] = 0.0, 0.0
+    reference, total = 0.0, 0.0
+    for s in range(n_samples):
+        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
+        value = 0.0
+        for i in range(n):
+            value += gain[lo + i] * discount[rank[i]]
+        if s == 0:
+            reference = value
+        value -= reference
+        total += value
+        if wide:
+            _log_tail_sums(h, lo, n, high, order, tail)
+            for j in range(n):
+                i = order[j]
+                x, c = h[lo + i] - high, 0.0
+                for t in range(j + 1):
+                    c += np.exp(x - tail[t])
+                plain[i] += c
+                weighted[i] += value * c
+        else:
+            left = 0.0
+            for j in range(n - 1, -1, -1):
+                left += 1.0 / inverse[order[j]]
+                tail[j] = left
+            c = 0.0
+            for j in range(n):
+                c += 1.0 / tail[j]
+                plain[order[j]] += c
+                weighted[order[j]] += value * c
+    mean = total / n_samples
+    for i in range(n):
+        change = (mean * plain[i] - weighted[i]) / n_samples
+        gradient[lo + i] = change if wide else change / inverse[i]
+    return reference + mean
 
 
 @njit
@@ -289,11 +349,13 @@ def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient,
     gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{j <= r(i)} 1 / Z_j
     and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
     """
-    widest, groups = padded(_widest(first, last, offsets)), (n_samples + LANES - 1) // LANES
-    weight, order, inverse = np.empty(widest), np.empty(widest * LANES, np.int64), np.ones(widest * LANES)
-    keys, ranks = np.empty((groups, widest * LANES)), np.empty((groups, widest, LANES), np.int64)
-    shares, values = np.empty((groups, widest, LANES)), np.empty((groups, LANES))
-    chance, scratch = np.empty((widest, LANES)), np.empty((widest, LANES))
+    widest, groups = _widest(first, last, offsets), (n_samples + LANES - 1) // LANES
+    inverse, line, order, rank = _room_alone(widest)
+    tail, plain, weighted = np.empty(widest), np.empty(widest), np.empty(widest)
+    most = padded(min(widest, MOST_TO_SUM))
+    weight, inverses, keys = np.empty(most), np.ones(most * LANES), np.empty((groups, most * LANES))
+    ranks, shares = np.empty((groups, most, LANES), np.int64), np.empty((groups, most, LANES))
+    values, chance = np.empty((groups, LANES)), np.empty((most, LANES))
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         no_choice, total = _nothing_to_gain(lo, n, gain, discount)
@@ -302,52 +364,16 @@ def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient,
             utility[q] = total
             continue
         low, high = _score_range(h, lo, lo + n)
-        if high - low > WIDE:
-            utility[q] = _reinforce_wide(key, q, h, lo, n, high, gain, discount, n_samples, gradient)
-        else:
-            utility[q] = _reinforce_query(
-                q, lo, n, h, high, gain, discount, key, n_samples,
-                weight, inverse, keys, order, ranks, shares, values, chance, scratch, gradient,
+        if n > MOST_TO_SUM or high - low > WIDE:
+            utility[q] = _reinforce_alone(
+                q, lo, n, h, high, high - low > WIDE, gain, discount, key, n_samples,
+                inverse, line, order, rank, tail, plain, weighted, gradient,
             )  # fmt: skip
-
-
-@njit
-def _plrank_wide(key, query, h, lo, n, high, gain, discount, n_samples, gradient):
-    """`plrank` for one query whose scores are so far apart that set sums must be logarithms; returns the mean utility."""
-    ones, keys = np.ones(padded(n) * LANES), np.empty(padded(n) * LANES)
-    rank = np.empty((padded(n), LANES), np.int64)
-    scratch, expected, mean = np.empty(n, np.int64), np.empty(n), np.zeros(n + 1)
-    order, tail, future = np.empty((n_samples, n), np.int64), np.empty((n_samples, n)), np.zeros((n_samples, n + 1))
-    for s in range(n_samples):
-        if s % LANES == 0:
-            real = min(LANES, n_samples - s)
-            _draw(key, query, s // LANES, real, h, lo, n, high, True, ones, keys, scratch, rank)
-            rank_lanes(n, real, keys, rank)
-        for i in range(n):
-            order[s, rank[i, s % LANES]] = i
-        _log_tail_sums(h, lo, n, high, order[s], tail[s])
-        for j in range(n - 1, -1, -1):
-            future[s, j] = future[s, j + 1] + gain[lo + order[s, j]] * discount[j]
-            mean[j] += future[s, j] / n_samples
-    utility, others = mean[0], _share_of_others(n_samples, mean)
-    for s in range(n_samples):
-        rest = 0.0
-        for j in range(n - 1, -1, -1):
-            i = order[s, j]
-            share = np.exp(h[lo + i] - high - tail[s, j])
-            rest = share * gain[lo + i] + (1.0 - share) * rest
-            expected[j] = rest
-        for j in range(n):
-            i = order[s, j]
-            x = h[lo + i] - high
-            later = future[s, j + 1] - mean[j + 1]
-            now = 0.0
-            for t in range(j + 1):
-                p = np.exp(x - tail[s, t])
-                later -= p * (future[s, t + 1] - mean[t + 1])
-                now += p * discount[t] * (gain[lo + i] - expected[t])
-            gradient[lo + i] += others * later + now / n_samples
-    return utility
+        else:
+            utility[q] = _reinforce_lanes(
+                q, lo, n, h, high, gain, discount, key, n_samples,
+                weight, inverse, inverses, keys, ranks, shares, values, chance, gradient,
+            )  # fmt: skip
 
 
 @njit(counts=False)
@@ -360,45 +386,46 @@ def _share_of_others(n_samples, mean):
 
 
 @njit(counts=False)
-def _plrank_query(
-    q, lo, n, h, high, gain, discount, key, n_samples,
-    weight, heavy, mean, inverse, keys, order, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
+def _plrank_lanes(
+    q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverse, inverses,
+    keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
 ):  # fmt: skip
-    groups = (n_samples + LANES - 1) // LANES
-    _weights(h, lo, n, high, weight)
-    _inverse_weights(h, lo, n, high, False, inverse)
+    groups, m = (n_samples + LANES - 1) // LANES, padded(n)
+    _weights(h, lo, n, high, 1.0, weight)
+    _weights(h, lo, n, high, -1.0, inverse)
+    _in_every_lane(inverse, n, inverses)
     heavy[n:] = 0.0
     for i in range(n):
         heavy[i] = weight[i] * gain[lo + i]
-        mean[i] = 0.0
+        mean[i], gradient[lo + i] = 0.0, 0.0
     total = 0.0
     for g in range(groups):
-        rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
-        _draw(key, q, g, real, h, lo, n, high, False, inverse, keys[g], order, rank)
-        rank_and_share(n, real, keys[g], weight, order, rank, share)
+        rank, real = ranks[g], min(LANES, n_samples - g * LANES)
+        _draw_lanes(key, q, g, n, inverses, keys[g])
+        rank_and_share(m, keys[g], weight, rank, shares[g])
         for i in range(n):
-            for lane in range(real):
+            for lane in range(LANES):
                 reward[i, lane] = gain[lo + i] * discount[rank[i, lane]]
         reward[n:] = 0.0
-        sum_after(n, real, keys[g], rank, reward, order, future)
+        sum_after(m, keys[g], reward, futures[g])
         for i in range(n):
             for lane in range(real):
-                mean[rank[i, lane]] += future[i, lane] / n_samples
+                mean[rank[i, lane]] += futures[g, i, lane] / n_samples
                 total += reward[i, lane]
     others = _share_of_others(n_samples, mean)
     for g in range(groups):
         rank, share, future, real = ranks[g], shares[g], futures[g], min(LANES, n_samples - g * LANES)
-        weigh_from(n, real, keys[g], rank, heavy, order, expected)
+        weigh_from(m, keys[g], heavy, expected)
         for i in range(n):
-            for lane in range(real):
+            for lane in range(LANES):
                 r, s = rank[i, lane], share[i, lane]
                 future[i, lane] -= mean[r]
                 reward[i, lane] = future[i, lane] * s
                 share[i, lane] = discount[r] * s
                 expected[i, lane] = (expected[i, lane] * s) * share[i, lane]  # the first factor is m, within the gains
-        sum_before(n, real, keys[g], rank, reward, order, lost)
-        sum_before(n, real, keys[g], rank, share, order, direct)
-        sum_before(n, real, keys[g], rank, expected, order, indirect)
+        sum_before(m, keys[g], reward, lost)
+        sum_before(m, keys[g], share, direct)
+        sum_before(m, keys[g], expected, indirect)
         for i in range(n):
             change = 0.0
             for lane in range(real):
@@ -407,6 +434,56 @@ def _plrank_query(
                 change += others * later + now / n_samples
             gradient[lo + i] += change
     return total / n_samples
+
+
+@njit
+def _plrank_alone(q, lo, n, h, high, wide, gain, discount, key, n_samples, gradient):
+    """Sample by sample; `wide`: set sums are logarithms."""
+    inverse, line, order, rank = _room_alone(n)
+    expected, mean = np.empty(n), np.zeros(n + 1)
+    orders, tails, futures = np.empty((n_samples, n), np.int64), np.empty((n_samples, n)), np.zeros((n_samples, n + 1))
+    _weights(h, lo, n, high, -1.0, inverse)
+    gradient[lo : lo + n] = 0.0
+    for s in range(n_samples):
+        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
+        orders[s] = order
+        if wide:
+            _log_tail_sums(h, lo, n, high, order, tails[s])
+        else:  # reciprocals, which are used three times
+            left = 0.0
+            for j in range(n - 1, -1, -1):
+                left += 1.0 / inverse[order[j]]
+                tails[s, j] = 1.0 / left
+        for j in range(n - 1, -1, -1):
+            futures[s, j] = futures[s, j + 1] + gain[lo + order[j]] * discount[j]
+            mean[j] += futures[s, j] / n_samples
+    utility, others = mean[0], _share_of_others(n_samples, mean)
+    for s in range(n_samples):
+        order, tail, future = orders[s], tails[s], futures[s]
+        rest = 0.0
+        for j in range(n - 1, -1, -1):
+            i = order[j]
+            share = np.exp(h[lo + i] - high - tail[j]) if wide else tail[j] / inverse[i]
+            rest = share * gain[lo + i] + (1.0 - share) * rest
+            expected[j] = rest
+        lost, direct, indirect = 0.0, 0.0, 0.0
+        for j in range(n):
+            i = order[j]
+            later = future[j + 1] - mean[j + 1]
+            if wide:
+                x, now = h[lo + i] - high, 0.0
+                for t in range(j + 1):
+                    p = np.exp(x - tail[t])
+                    later -= p * (future[t + 1] - mean[t + 1])
+                    now += p * discount[t] * (gain[lo + i] - expected[t])
+            else:
+                lost += later * tail[j]
+                direct += discount[j] * tail[j]
+                indirect += discount[j] * expected[j] * tail[j]
+                later -= lost / inverse[i]
+                now = (gain[lo + i] * direct - indirect) / inverse[i]
+            gradient[lo + i] += others * later + now / n_samples
+    return utility
 
 
 @njit
@@ -421,25 +498,31 @@ def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, ut
     once the reward of position j itself is taken in expectation. The first part is what a later choice brings in; from F_{j+1} we
     subtract its mean over the query's other samples, which leaves the expectation as it is.
     """
-    widest, groups = padded(_widest(first, last, offsets)), (n_samples + LANES - 1) // LANES
-    weight, heavy, mean, inverse = np.empty(widest), np.empty(widest), np.empty(widest), np.ones(widest * LANES)
-    keys, order = np.empty((groups, widest * LANES)), np.empty(widest * LANES, np.int64)
-    ranks, shares = np.empty((groups, widest, LANES), np.int64), np.empty((groups, widest, LANES))
-    futures, reward, lost = np.empty((groups, widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
-    expected, direct, indirect = np.empty((widest, LANES)), np.empty((widest, LANES)), np.empty((widest, LANES))
+    widest, groups = _widest(first, last, offsets), (n_samples + LANES - 1) // LANES
+    most = padded(min(widest, MOST_TO_SUM))
+    weight, heavy, mean, inverse, inverses = (
+        np.empty(most),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most),
+        np.ones(most * LANES),
+    )
+    keys, ranks = np.empty((groups, most * LANES)), np.empty((groups, most, LANES), np.int64)
+    shares, futures, reward = np.empty((groups, most, LANES)), np.empty((groups, most, LANES)), np.empty((most, LANES))
+    lost, expected = np.empty((most, LANES)), np.zeros((most, LANES))
+    direct, indirect = np.empty((most, LANES)), np.empty((most, LANES))
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        gradient[lo : lo + n] = 0.0
         no_choice, total = _nothing_to_gain(lo, n, gain, discount)
         if no_choice:
+            gradient[lo : lo + n] = 0.0
             utility[q] = total
             continue
         low, high = _score_range(h, lo, lo + n)
-        if high - low > WIDE:
-            utility[q] = _plrank_wide(key, q, h, lo, n, high, gain, discount, n_samples, gradient)
+        if n > MOST_TO_SUM or high - low > WIDE:
+            utility[q] = _plrank_alone(q, lo, n, h, high, high - low > WIDE, gain, discount, key, n_samples, gradient)
         else:
-            utility[q] = _plrank_query(
-                q, lo, n, h, high, gain, discount, key, n_samples,
-                weight, heavy, mean, inverse, keys, order, ranks, shares, futures, reward, lost, expected, direct, indirect,
-                gradient,
+            utility[q] = _plrank_lanes(
+                q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverse, inverses,
+                keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
             )  # fmt: skip
