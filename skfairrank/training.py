@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -116,7 +117,10 @@ class PolicyGradient:
             arguments: tuple = (h, batch.offsets, gain, self.data.discount, gradient, utility)
         else:
             arguments = (h, batch.offsets, gain, self.data.discount, batch.key, self.n_samples, gradient, utility)
-        over_queries(self.kernel, batch.offsets, self.work_of_row * len(h), *arguments)
+        work = self.work_of_row * len(h)
+        over_queries(self.kernel, batch.offsets, work, *arguments)
+        if self.kind in _ALONE and isnan(_linear.mean(utility)):  # long or wide queries, which are rare and have a kernel of their own
+            over_queries(_ALONE[self.kind], batch.offsets, work, *arguments)
         return gradient, utility
 
 
@@ -126,6 +130,7 @@ _NANOSECONDS = {
     "plrank": lambda size: 6.0 + 0.2 * size,
     "exact": lambda size: 0.18 * 2.0**size,
 }
+_ALONE = {"reinforce": _policy.reinforce_alone, "plrank": _policy.plrank_alone}
 GRADIENTS = {"reinforce": _policy.reinforce, "plrank": _policy.plrank, "exact": _exact.exact_gradient}
 
 

@@ -14,6 +14,7 @@ from skfairrank.utilities import discounts, gains, ideal_dcg, normalized_gains
 
 KEY = np.uint64(0x9ABCDEF012345678)
 SIZES = (5, 1, 3, 4, 2, 5)
+ALONE = {"reinforce": policy.reinforce_alone, "plrank": policy.plrank_alone}
 SAMPLED = {"reinforce": reference.reinforce, "plrank": reference.plrank}
 
 
@@ -32,7 +33,10 @@ def run(kind, h, gain, discount, offsets, key=KEY, n_samples=0):
     if kind == "exact":
         exact.exact_gradient(0, len(offsets) - 1, h, offsets, gain, discount, gradient, utility)
     else:
-        GRADIENTS[kind](0, len(offsets) - 1, h, offsets, gain, discount, key, n_samples, gradient, utility)
+        arguments = (0, len(offsets) - 1, h, offsets, gain, discount, key, n_samples, gradient, utility)
+        GRADIENTS[kind](*arguments)
+        if np.isnan(utility).any():
+            ALONE[kind](*arguments)
     return gradient, utility
 
 

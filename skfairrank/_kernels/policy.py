@@ -234,13 +234,20 @@ def _log_tail_sums(h, lo, n, high, order, tail):
 
 
 @njit(counts=False)
-def _nothing_to_gain(lo, n, gain, discount):
-    """Whether all gains of a query are equal, and the utility that every ranking then has."""
+def _is_settled(q, lo, n, h, gain, discount, gradient, utility):
+    """Whether query q needs no samples, since all its rankings are worth the same, or must not go in lanes (utility NaN)."""
     flat, total = True, 0.0
     for i in range(n):
         flat = flat and gain[lo + i] == gain[lo]
         total += gain[lo + i] * discount[i]
-    return flat, total
+    low, high = _score_range(h, lo, lo + n)
+    if flat:  # the gradient is zero exactly, not up to rounding
+        utility[q] = total
+        for i in range(n):
+            gradient[lo + i] = 0.0
+        return True
+    utility[q] = np.nan
+    return n > MOST_TO_SUM or high - low > WIDE
 
 
 @njit(counts=False)
@@ -348,31 +355,42 @@ def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient,
 
     gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{j <= r(i)} 1 / Z_j
     and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
+
+    Long queries, and those whose scores are far apart, are left to `reinforce_alone`, and get the utility NaN.
     """
-    widest, groups = _widest(first, last, offsets), (n_samples + LANES - 1) // LANES
-    inverse, line, order, rank = _room_alone(widest)
-    tail, plain, weighted = np.empty(widest), np.empty(widest), np.empty(widest)
-    most = padded(min(widest, MOST_TO_SUM))
-    weight, inverses, keys = np.empty(most), np.ones(most * LANES), np.empty((groups, most * LANES))
+    most, groups = padded(min(_widest(first, last, offsets), MOST_TO_SUM)), (n_samples + LANES - 1) // LANES
+    weight, inverse, inverses, keys = (
+        np.empty(most),
+        np.empty(most),
+        np.ones(most * LANES),
+        np.empty((groups, most * LANES)),
+    )
     ranks, shares = np.empty((groups, most, LANES), np.int64), np.empty((groups, most, LANES))
     values, chance = np.empty((groups, LANES)), np.empty((most, LANES))
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        no_choice, total = _nothing_to_gain(lo, n, gain, discount)
-        if no_choice:  # the gradient is zero exactly, not up to rounding
-            gradient[lo : lo + n] = 0.0
-            utility[q] = total
+        if _is_settled(q, lo, n, h, gain, discount, gradient, utility):
             continue
-        low, high = _score_range(h, lo, lo + n)
-        if n > MOST_TO_SUM or high - low > WIDE:
+        _, high = _score_range(h, lo, lo + n)
+        utility[q] = _reinforce_lanes(
+            q, lo, n, h, high, gain, discount, key, n_samples,
+            weight, inverse, inverses, keys, ranks, shares, values, chance, gradient,
+        )  # fmt: skip
+
+
+@njit
+def reinforce_alone(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
+    """`reinforce` for the queries that it has left out: their utility is NaN."""
+    widest = _widest(first, last, offsets)
+    inverse, line, order, rank = _room_alone(widest)
+    tail, plain, weighted = np.empty(widest), np.empty(widest), np.empty(widest)
+    for q in range(first, last):
+        if np.isnan(utility[q]):
+            lo, n = offsets[q], offsets[q + 1] - offsets[q]
+            low, high = _score_range(h, lo, lo + n)
             utility[q] = _reinforce_alone(
                 q, lo, n, h, high, high - low > WIDE, gain, discount, key, n_samples,
                 inverse, line, order, rank, tail, plain, weighted, gradient,
-            )  # fmt: skip
-        else:
-            utility[q] = _reinforce_lanes(
-                q, lo, n, h, high, gain, discount, key, n_samples,
-                weight, inverse, inverses, keys, ranks, shares, values, chance, gradient,
             )  # fmt: skip
 
 
@@ -497,9 +515,10 @@ def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, ut
 
     once the reward of position j itself is taken in expectation. The first part is what a later choice brings in; from F_{j+1} we
     subtract its mean over the query's other samples, which leaves the expectation as it is.
+
+    Long queries, and those whose scores are far apart, are left to `plrank_alone`, and get the utility NaN.
     """
-    widest, groups = _widest(first, last, offsets), (n_samples + LANES - 1) // LANES
-    most = padded(min(widest, MOST_TO_SUM))
+    most, groups = padded(min(_widest(first, last, offsets), MOST_TO_SUM)), (n_samples + LANES - 1) // LANES
     weight, heavy, mean, inverse, inverses = (
         np.empty(most),
         np.empty(most),
@@ -513,16 +532,21 @@ def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, ut
     direct, indirect = np.empty((most, LANES)), np.empty((most, LANES))
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        no_choice, total = _nothing_to_gain(lo, n, gain, discount)
-        if no_choice:
-            gradient[lo : lo + n] = 0.0
-            utility[q] = total
+        if _is_settled(q, lo, n, h, gain, discount, gradient, utility):
             continue
-        low, high = _score_range(h, lo, lo + n)
-        if n > MOST_TO_SUM or high - low > WIDE:
-            utility[q] = _plrank_alone(q, lo, n, h, high, high - low > WIDE, gain, discount, key, n_samples, gradient)
-        else:
-            utility[q] = _plrank_lanes(
-                q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverse, inverses,
-                keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
-            )  # fmt: skip
+        _, high = _score_range(h, lo, lo + n)
+        utility[q] = _plrank_lanes(
+            q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverse, inverses,
+            keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
+        )  # fmt: skip
+
+
+@njit
+def plrank_alone(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
+    """`plrank` for the queries that it has left out: their utility is NaN."""
+    for q in range(first, last):
+        if np.isnan(utility[q]):
+            lo, n = offsets[q], offsets[q + 1] - offsets[q]
+            low, high = _score_range(h, lo, lo + n)
+            wide = high - low > WIDE
+            utility[q] = _plrank_alone(q, lo, n, h, high, wide, gain, discount, key, n_samples, gradient)
