@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-__all__ = ["as_values", "check_magnitude", "check_relevance", "check_scores"]
+__all__ = ["as_values", "check_magnitude", "check_one_kind", "check_relevance", "check_scores"]
 
 # Beyond this, differences of scores overflow.
 LARGEST_SCORE = 1e150
@@ -32,6 +32,15 @@ def as_values(values) -> np.ndarray:
     if array.dtype.kind == "T":  # NumPy's variable-width strings
         return array.astype(object)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def check_one_kind(values, name: str) -> None:
+    """Raise TypeError where labels are of several kinds, which have no order and may look alike."""
+    kinds = pd.api.types.infer_dtype(values, skipna=True) if pd.api.types.is_object_dtype(values) else ""
+    if kinds.startswith("mixed") and kinds != "mixed-integer-float":
+        raise TypeError(
+            f"{name} mixes values of several kinds (such as 1 and '1'), which have no order: make them all of one."
+        )
 
 
 def _as_floats(values, name: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairrank._validation import as_values
+from skfairrank._validation import as_values, check_one_kind
 from skfairrank._warnings import warn_caller
 from skfairrank.queries import Queries
 from skfairrank.transport import pairing_cost, transport_plan
@@ -307,6 +307,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                 raise ValueError(
                     f"sensitive_features ({name}) has missing values: drop those rows, or make missing a group of its own."
                 )
+            check_one_kind(values, f"sensitive_features ({name})")
             numeric = (
                 not isinstance(values.dtype, pd.CategoricalDtype)
                 and pd.api.types.is_numeric_dtype(values.dtype)

@@ -10,7 +10,7 @@ import pandas as pd
 import sklearn
 from sklearn.utils.fixes import parse_version
 
-from skfairrank._validation import as_values
+from skfairrank._validation import as_values, check_one_kind
 
 __all__ = ["Queries"]
 
@@ -93,11 +93,7 @@ class Queries:
             starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
             offsets = np.r_[starts, n_rows].astype(np.int64)
             return cls(values[starts], np.arange(n_rows, dtype=np.int64), offsets, True)
-        kinds = pd.api.types.infer_dtype(values) if values.dtype == object else ""
-        if kinds.startswith("mixed") and kinds != "mixed-integer-float":
-            raise TypeError(
-                f"{name} mixes ids of several kinds (such as 1 and '1'), which have no order: make them all of one."
-            )
+        check_one_kind(values, name)
         codes, ids = pd.factorize(values, sort=True)
         offsets = np.zeros(len(ids) + 1, dtype=np.int64)
         np.cumsum(np.bincount(codes, minlength=len(ids)), out=offsets[1:])

@@ -119,7 +119,7 @@ class PolicyGradient:
             arguments = (h, batch.offsets, gain, self.data.discount, batch.key, self.n_samples, gradient, utility)
         work = self.work_of_row * len(h)
         over_queries(self.kernel, batch.offsets, work, *arguments)
-        if self.kind in _ALONE and isnan(_linear.mean(utility)):  # long or wide queries, which are rare and have a kernel of their own
+        if self.kind in _ALONE and isnan(_linear.mean(utility)):  # long or wide queries have a kernel of their own
             over_queries(_ALONE[self.kind], batch.offsets, work, *arguments)
         return gradient, utility
 

@@ -541,3 +541,9 @@ def test_the_metric_of_a_ranker_knows_the_names_of_features():
     frame = pd.DataFrame(X, columns=list("abcd"))
     ranker = SenSTIRRanker(max_iter=3).fit(frame, y, qid=qid, sensitive_features=y > 1)
     assert ranker.metric_.query_distances(frame, qid_X=qid).shape == (8, 8)
+
+
+def test_attributes_of_several_kinds_are_refused():
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    with pytest.raises(TypeError, match="several kinds"):
+        SensitiveSubspaceMetric().fit(X, sensitive_features=np.array([1, "1", 1, "1"], dtype=object))

@@ -94,6 +94,8 @@ def test_queries_of_two_sizes_are_an_error_that_names_both():
         ([[0, 1]], [[1, 2]], "ranks of query 5 in sample 0 are not 1 to 2"),
         ([[1, 2]], [[1, 1]], "hypothetical_ranks of query 5 in sample 0"),
         ([[0.5, 1.7]], [[1, 2]], "1-based integer ranks"),
+        ([[1.0, np.nan]], [[1, 2]], "1-based integer ranks"),
+        ([[1.0, np.inf]], [[1, 2]], "1-based integer ranks"),
         ([[[1, 2]]], [[[1, 2]]], "1-based integer ranks"),
     ],
 )

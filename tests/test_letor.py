@@ -456,3 +456,10 @@ def test_mslr_sample_passes_the_filter_as_recorded(required_relevance, n_kept):
     whole = make_mslr_ranking(*parts, n_documents=None, min_documents=1, required_relevance=0)
     assert 0.6 <= whole.train.sensitive_features.mean() < 0.7
     assert whole.quality_threshold == task.quality_threshold
+
+
+@pytest.mark.parametrize("texts", [("007", "7"), ("1_0", "10"), ("+3", "3")])
+def test_ids_that_only_look_alike_stay_apart(tmp_path, texts):
+    path = tmp_path / "data.txt"
+    path.write_text("".join(f"{i} qid:{text} 1:0.5\n" for i, text in enumerate(texts)))
+    assert load_letor(path).qid.tolist() == list(texts)

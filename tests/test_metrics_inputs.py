@@ -184,6 +184,7 @@ def test_no_rows_are_refused(name, data):
         (np.ones((4, 2)), "2 columns"),
         (pd.DataFrame({"age": [0, 1, 0, 1], "sex": [0, 0, 1, 1]}), "2 columns"),
         ("ABAB", r"shape \(\)"),
+        ([1, "1", 1, "1"], "several kinds"),
     ],
 )
 def test_bad_groups_are_refused(name, wrong, match):

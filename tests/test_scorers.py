@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -273,6 +274,15 @@ def test_unknown_requests_and_metadata_are_refused(task):
         ndcg_scorer(LinearRegression().fit(X, y), X, y, qid=metadata["qid"], sample_weight=np.ones(60))
     with pytest.raises(TypeError, match="no parameter 'at'"):
         QueryScorer(ndcg_score, at=5)
+    with pytest.raises(TypeError, match="takes none of y, s, s1 and s2"):
+        QueryScorer(lambda y_true, y_score: 0.0)
+
+
+def test_a_metric_may_be_a_partial(task):
+    X, y, metadata = task
+    scorer, ranker = QueryScorer(partial(ndcg_score, k=2)), LinearRegression().fit(X, y)
+    assert scorer(ranker, X, y, qid=metadata["qid"]) == ndcg_score(y, ranker.predict(X), qid=metadata["qid"], k=2)
+    assert "ndcg_score" in repr(scorer)
 
 
 @every_scorer

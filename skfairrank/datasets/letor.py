@@ -142,11 +142,13 @@ class _Lines:
 
 
 def _ids(qid: list[bytes]) -> np.ndarray:
-    values = np.array(qid)
+    texts = np.char.decode(np.array(qid), "utf-8")
     try:
-        return values.astype(np.int64)
+        numbers = texts.astype(np.int64)
     except (ValueError, OverflowError):
-        return np.char.decode(values, "utf-8").astype(object)
+        return texts.astype(object)
+    # 007 and 7, or 1_0 and 10, would be one query.
+    return numbers if (numbers.astype(texts.dtype) == texts).all() else texts.astype(object)
 
 
 def _check_relevance(target: np.ndarray, name: str) -> None:

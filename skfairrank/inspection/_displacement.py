@@ -65,7 +65,8 @@ def rank_displacement(ranks, hypothetical_ranks, *, qid):
 
 def _ranks(ranks, name):
     given = np.asarray(ranks)
-    integral = given.astype(np.int64) if given.dtype.kind in "iufb" else None
+    whole = given.dtype.kind in "iufb" and np.isfinite(given).all()
+    integral = given.astype(np.int64) if whole else None
     if integral is None or (integral != given).any() or given.ndim not in (1, 2) or given.size == 0:
         raise ValueError(
             f"{name} of shape {given.shape} and dtype {given.dtype}: give 1-based integer ranks of shape "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from skfairrank._validation import as_values
+from skfairrank._validation import as_values, check_one_kind
 
 __all__ = ["check_groups"]
 
@@ -37,6 +37,7 @@ def check_groups(sensitive_features, n_rows: int, *, at_most: int | None = None)
             f"{name} has {int(missing.sum())} missing values (NaN or None): drop these rows, or give them a label."
         )
     try:
+        check_one_kind(values, name)
         codes, labels = pd.factorize(values, sort=True)
         labels = np.asarray(labels)
     except TypeError as error:

@@ -83,7 +83,12 @@ class QueryScorer:
         self._parameters = set(parameters)
         unknown = sorted(set(settings) - set(parameters))
         if unknown:
-            raise TypeError(f"{metric.__name__} has no parameter {unknown[0]!r}; it has {sorted(parameters)}.")
+            raise TypeError(f"{_name(metric)} has no parameter {unknown[0]!r}; it has {sorted(parameters)}.")
+        if not self._inputs:
+            raise TypeError(
+                f"{_name(metric)} takes none of y, s, s1 and s2 (relevances, scores, two rankings' scores); it has "
+                f"{sorted(parameters)}."
+            )
         self.metric = metric
         self.greater_is_better = greater_is_better
         self.function = function
@@ -194,14 +199,19 @@ class QueryScorer:
         return copy.deepcopy(self)
 
     def __repr__(self):
-        arguments = [self.metric.__name__]
+        arguments = [_name(self.metric)]
         if not self.greater_is_better:
             arguments.append("greater_is_better=False")
         if self.function is not None:
-            arguments.append(f"function={getattr(self.function, '__name__', self.function)}")
+            arguments.append(f"function={_name(self.function)}")
         arguments += [f"{name}={value!r}" for name, value in self.settings.items()]
         changed = [f"{name}={alias!r}" for name, alias in self._requests.items() if alias is not True]
         return f"QueryScorer({', '.join(arguments)})" + (f".set_score_request({', '.join(changed)})" if changed else "")
+
+
+def _name(function) -> str:
+    """Of a function; a partial or another callable object has none."""
+    return getattr(function, "__name__", repr(function))
 
 
 def ranking_scores(estimator, X) -> np.ndarray:
