@@ -173,7 +173,7 @@ def sampling(quick):
 @njit
 def climb(P, w, basis, n_steps, e, gap, pull, times):
     for _ in range(times):
-        ascent.ascend(0, P, P <= ascent.PAIRED, w, basis, 1.0, gap, pull, 1e-9, n_steps, e)
+        ascent.ascend(0, P, w, basis, 1.0, gap, pull, 1e-9, n_steps, e)
 
 
 def ascents(quick):

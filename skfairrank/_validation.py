@@ -44,11 +44,14 @@ def check_one_kind(values, name: str) -> None:
 
 
 def _as_floats(values, name: str) -> np.ndarray:
-    """Finite numbers as a float64 array; what scikit-learn makes of it, without its tens of microseconds for the common case."""
-    if type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == 1 and len(values):
-        if np.isfinite(values).all():
-            return values
-    return check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    """Finite numbers as a float64 array of one layout, since kernels are compiled for each.
+
+    What scikit-learn makes of them, without its tens of microseconds for the common case.
+    """
+    simple = type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == 1 and len(values) > 0
+    if not (simple and np.isfinite(values).all()):
+        values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    return values if values.flags.c_contiguous and values.flags.writeable else np.array(values)
 
 
 def check_scores(scores, *, name: str = "scores") -> np.ndarray:

@@ -100,8 +100,8 @@ class Ascent:
             regularizer, distance = self._attack_on_threads(batch, w, lambda_)
         if not (isfinite(regularizer) and isfinite(distance)):
             raise ValueError(
-                "The attack on a query is not finite: features or weights are too large. Scale the features "
-                "(StandardScaler), or lower learning_rate, subspace_step_size or full_step_size."
+                "The attack on a query is not finite: features, weights or steps are too large. Scale the features "
+                "(StandardScaler), or lower learning_rate, rho, subspace_step_size or full_step_size."
             )
         return Attack(regularizer, distance, self._gradient, self._dual_step(lambda_, distance))
 

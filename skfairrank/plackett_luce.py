@@ -28,8 +28,10 @@ def check_n_samples(n_samples, *, exact: bool = True) -> None:
     """Raise ValueError unless `n_samples` is an int >= 1 or, where allowed, "exact"."""
     if isinstance(n_samples, str) and n_samples == "exact" and exact:
         return
-    if not isinstance(n_samples, numbers.Integral) or isinstance(n_samples, bool) or n_samples < 1:
-        raise ValueError(f"n_samples={n_samples!r}: give an integer >= 1" + (' or "exact".' if exact else "."))
+    if not isinstance(n_samples, numbers.Integral) or isinstance(n_samples, bool) or not 1 <= n_samples < 2**31:
+        raise ValueError(
+            f"n_samples={n_samples!r}: give an integer >= 1 (and below 2**31)" + (' or "exact".' if exact else ".")
+        )
 
 
 def check_exact_limit(queries: Queries) -> None:

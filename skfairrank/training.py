@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -117,10 +116,7 @@ class PolicyGradient:
             arguments: tuple = (h, batch.offsets, gain, self.data.discount, gradient, utility)
         else:
             arguments = (h, batch.offsets, gain, self.data.discount, batch.key, self.n_samples, gradient, utility)
-        work = self.work_of_row * len(h)
-        over_queries(self.kernel, batch.offsets, work, *arguments)
-        if self.kind in _ALONE and isnan(_linear.mean(utility)):  # long or wide queries have a kernel of their own
-            over_queries(_ALONE[self.kind], batch.offsets, work, *arguments)
+        over_queries(self.kernel, batch.offsets, self.work_of_row * len(h), *arguments)
         return gradient, utility
 
 
@@ -130,7 +126,6 @@ _NANOSECONDS = {
     "plrank": lambda size: 6.0 + 0.2 * size,
     "exact": lambda size: 0.18 * 2.0**size,
 }
-_ALONE = {"reinforce": _policy.reinforce_alone, "plrank": _policy.plrank_alone}
 GRADIENTS = {"reinforce": _policy.reinforce, "plrank": _policy.plrank, "exact": _exact.exact_gradient}
 
 
@@ -221,7 +216,7 @@ def train(
             if not (np.isfinite(w).all() and np.isfinite(v).all()):
                 raise ValueError(
                     "Training diverged: weights or gradients are not finite. Scale the features (StandardScaler), or lower "
-                    "learning_rate."
+                    "learning_rate, rho or fairness_weight, or an attack's step size."
                 )
             if progress is not None and state.n_iter == look and progress(state):
                 break

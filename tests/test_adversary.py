@@ -7,7 +7,7 @@ import reference
 from skfairrank import SensitiveSubspaceMetric, scores
 from skfairrank._kernels import attack as kernels
 from skfairrank._kernels import linear
-from skfairrank._kernels.ascent import PAIRED, ascend
+from skfairrank._kernels.ascent import ascend
 from skfairrank.adversary import Ascent, ExactBox, ExactBudget
 from skfairrank.queries import Queries
 from skfairrank.training import Batch, Data
@@ -32,7 +32,7 @@ def problem(sizes=(5, 3, 1, 5, 4), d=6, K=2, seed=0, dtype=np.float64, spread=1.
 def batch_of(data, chosen=None):
     chosen = np.arange(data.queries.n_queries) if chosen is None else np.asarray(chosen)
     subset = data.queries.subset(chosen)
-    return Batch(chosen, subset.order, subset.offsets, np.zeros(subset.n_rows), np.empty(0))
+    return Batch(chosen, subset.order, subset.offsets, np.zeros(subset.n_rows), np.uint64(0))
 
 
 def ascent(data, metric, *, rho=0.5, epsilon=0.1, subspace_init=0.05, subspace_n_starts=None, rng=None, **steps):
@@ -489,7 +489,7 @@ def test_paths_climb_as_adam_prescribes(n_paths, d, rank):
     rng = np.random.default_rng(10 * d + n_paths)
     w, basis, e = rng.normal(size=d), orthonormal(rank, d, rng), 0.1 * rng.normal(size=(n_paths, d))
     gap, pull, before = rng.normal(size=n_paths), rng.random(n_paths), e.copy()
-    ascend(0, n_paths, n_paths <= PAIRED, w, basis, 0.7, gap, pull, 0.05, 12, e)
+    ascend(0, n_paths, w, basis, 0.7, gap, pull, 0.05, 12, e)
     for p in range(n_paths):
 
         def gradient(x, p=p):
@@ -503,9 +503,9 @@ def test_paths_do_not_depend_on_how_they_are_divided():
     w, basis, e = rng.normal(size=5), orthonormal(2, 5, rng), 0.1 * rng.normal(size=(24, 5))
     gap, pull = rng.normal(size=24), rng.random(24)
     whole, parts = e.copy(), e.copy()
-    ascend(0, 24, False, w, basis, 0.7, gap, pull, 0.05, 12, whole)
+    ascend(0, 24, w, basis, 0.7, gap, pull, 0.05, 12, whole)
     for first in (16, 0, 8):
-        ascend(first, first + 8, False, w, basis, 0.7, gap, pull, 0.05, 12, parts)
+        ascend(first, first + 8, w, basis, 0.7, gap, pull, 0.05, 12, parts)
     np.testing.assert_array_equal(whole, parts)
 
 
@@ -534,8 +534,8 @@ def test_adam_is_the_textbooks():
 # A loop that both sums and stores may be compiled twice, with and without vectors, the way chosen by the addresses of its arrays
 # at run time; with sums free to be reassociated the two then differ by rounding, and fits would not repeat to the bit.
 PLACED = {
-    "attack, one path": lambda a: ascend(0, 1, True, a["w"], a["basis"], 0.5, a["c"], a["c"], 0.02, 5, a["e"].reshape(1, -1)),
-    "attack, many paths": lambda a: ascend(0, 8, False, a["w"], a["basis"], 0.5, a["m"][:8], a["v"][:8], 0.02, 5, a["paths"]),
+    "attack, one path": lambda a: ascend(0, 1, a["w"], a["basis"], 0.5, a["c"], a["c"], 0.02, 5, a["e"].reshape(1, -1)),
+    "attack, many paths": lambda a: ascend(0, 8, a["w"], a["basis"], 0.5, a["m"][:8], a["v"][:8], 0.02, 5, a["paths"]),
     "box": lambda a: kernels.exact_box(a["w"], a["basis"], a["basis"], 3.0, 0.2, 0.1, a["fair"]),
     "budget": lambda a: kernels.exact_budget(a["w"], a["basis"], a["c"] ** 2, a["c"] ** 2, 0.3, 0.2, a["fair"]),
     "scores": lambda a: linear.all_scores(0, 3, a["X"], a["w"], a["c"]),

@@ -44,3 +44,13 @@ def test_ranks_and_sums_are_those_of_sorting(n, ties):
         np.testing.assert_allclose(after[order, lane], v.sum() - np.cumsum(v), atol=1e-12)
         np.testing.assert_allclose((added - start)[order, lane], factor[lane] * np.cumsum(v), atol=1e-12)
         assert after[order[-1], lane] == 0  # exactly: nothing follows the last item
+
+
+@pytest.mark.parametrize("keys", [np.ones((4, 2 * LANES))[:, ::2], np.ones((4, LANES), np.int32)])
+def test_arrays_that_vectors_cannot_read_are_refused(keys):
+    @numba.njit
+    def rank(keys, out):
+        lanes.count_before(4, keys, out)
+
+    with pytest.raises(Exception, match="contiguous arrays of int64 or float64"):
+        rank(keys, np.zeros((4, LANES), np.int64))

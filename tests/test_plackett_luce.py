@@ -203,6 +203,50 @@ def test_more_samples_begin_with_those_of_fewer():
         np.testing.assert_array_equal(fewer, whole[:n_samples])
 
 
+@pytest.mark.parametrize("far", [700.0, 1e13, 1e30, 1e150])
+def test_equal_scores_stay_equal_chances_however_far_below(far):
+    """As of items masked by -1e30: next to that, log 2 and the noise would be rounded away."""
+    h = [0.0, -far, -far]
+    expected = np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]])
+    assert rank_probabilities(h) == pytest.approx(expected, abs=1e-12)
+    frequency = (sample_rankings(h, n_samples=10_000, random_state=0) == 2).mean(axis=0)
+    assert frequency == pytest.approx([0, 0.5, 0.5], abs=4 * 0.5 / 100)
+    assert np.exp(log_probability(h, [[1, 2, 3], [1, 3, 2]])).ravel() == pytest.approx([0.5, 0.5], rel=1e-12)
+    assert expected_exposure([far, 0, 0]) == pytest.approx([1, *[(1 / np.log2(3) + 0.5) / 2] * 2], rel=1e-12)
+
+
+def test_the_probability_of_what_cannot_happen_has_a_logarithm():
+    found = log_probability([3000.0, 0.0, -1.0], [[3, 1, 2], [1, 2, 3]])[:, 0]
+    assert found == pytest.approx([-3000 - 3001, -np.log1p(np.exp(-1))], rel=1e-12)
+
+
+def test_scores_between_two_far_groups_keep_their_odds():
+    """Three levels, with odds of 3 to 1 in the middle one."""
+    h = np.array([1e14, LN3, 0.0, -1e14])
+    assert rank_probabilities(h)[1:3, 1:3] == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75]]), rel=1e-12)
+    assert (sample_rankings(h, n_samples=20_000, random_state=0)[:, 1] == 2).mean() == pytest.approx(0.75, abs=0.013)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda s: pd.Series(s), lambda s: np.repeat(s, 2)[::2], lambda s: s.astype(np.float32)]
+)
+def test_no_layout_of_scores_compiles_anew(make):
+    h, qid, _ = ragged()
+    h = h.astype(np.float32).astype(float)
+    expected = everything(h, qid)
+    from skfairrank._kernels import policy
+
+    known = len(policy.sample_ranks.signatures), len(policy.sampled_discounts.signatures)
+    for x, y in zip(everything(make(h), qid), expected):
+        np.testing.assert_array_equal(x, y)
+    assert (len(policy.sample_ranks.signatures), len(policy.sampled_discounts.signatures)) == known
+
+
+def test_too_many_samples_are_refused():
+    with pytest.raises(ValueError, match="below 2"):
+        sample_rankings([1.0, 0.0], n_samples=2**70)
+
+
 def test_numpys_global_state_is_untouched():
     """Case 14."""
     before = np.random.get_state()

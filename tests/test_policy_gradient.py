@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import reference
 
-from skfairrank._kernels import exact, policy, threads
+from skfairrank._kernels import exact, policy, ragged, threads
 from skfairrank._kernels.sorting import SMALL
 from skfairrank._random import draw_keys
 from skfairrank.queries import Queries
@@ -14,7 +14,6 @@ from skfairrank.utilities import discounts, gains, ideal_dcg, normalized_gains
 
 KEY = np.uint64(0x9ABCDEF012345678)
 SIZES = (5, 1, 3, 4, 2, 5)
-ALONE = {"reinforce": policy.reinforce_alone, "plrank": policy.plrank_alone}
 SAMPLED = {"reinforce": reference.reinforce, "plrank": reference.plrank}
 
 
@@ -33,10 +32,7 @@ def run(kind, h, gain, discount, offsets, key=KEY, n_samples=0):
     if kind == "exact":
         exact.exact_gradient(0, len(offsets) - 1, h, offsets, gain, discount, gradient, utility)
     else:
-        arguments = (0, len(offsets) - 1, h, offsets, gain, discount, key, n_samples, gradient, utility)
-        GRADIENTS[kind](*arguments)
-        if np.isnan(utility).any():
-            ALONE[kind](*arguments)
+        GRADIENTS[kind](0, len(offsets) - 1, h, offsets, gain, discount, key, n_samples, gradient, utility)
     return gradient, utility
 
 
@@ -215,12 +211,48 @@ def test_wide_scores_give_finite_gradients(kind):
 def test_the_edge_between_weights_and_logarithms_is_smooth(kind):
     """Two ways to sum meet where scores are WIDE apart."""
     h, gain, discount, offsets = problem(10, sizes=(4,))
-    h[0] += policy.WIDE - np.ptp(h)
+    h[0] += ragged.WIDE - np.ptp(h)
     below, above = (
         run(kind, h + np.array([0, 0, 0, shift]) * (h == h.min()), gain, discount, offsets, KEY, 10)
         for shift in (1e-9, -1e-9)
     )
     assert below[0] == pytest.approx(above[0], abs=1e-8)
+
+
+MIXED = (300, 3, 70, 17, 1, 5, 129, 9, 2, 31, 63, 64, 65)
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+@pytest.mark.parametrize("scale", [1.5, 1000.0])
+@pytest.mark.parametrize("n_samples", [2, 9, 17])
+def test_queries_of_every_kind_in_one_call_equal_their_twins(kind, scale, n_samples):
+    """In lanes, alone and wide, one after the other; and other kernels see the same rankings."""
+    h, gain, discount, offsets = problem(13, sizes=MIXED, scale=scale)
+    gradient, utility = run(kind, h, gain, discount, offsets, KEY, n_samples)
+    exposure = np.empty(len(h))
+    policy.sampled_discounts(0, len(MIXED), h, offsets, KEY, n_samples, discount, exposure)
+    for q, (lo, hi) in enumerate(zip(offsets[:-1], offsets[1:])):
+        if hi - lo == 1:
+            continue
+        expected = SAMPLED[kind](h[lo:hi], gain[lo:hi], discount, reference.exponentials(KEY, q, n_samples, hi - lo))
+        assert gradient[lo:hi] == pytest.approx(expected[0], rel=1e-9, abs=1e-12)
+        assert utility[q] == pytest.approx(expected[1], rel=1e-12)
+        assert gain[lo:hi] @ exposure[lo:hi] == pytest.approx(utility[q], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+@pytest.mark.parametrize("n", [3, 4, 31, 70])
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf])
+def test_scores_that_are_no_numbers_give_ranks_all_the_same(kind, n, bad):
+    """Between two checks of a training that diverges; a rank beyond the last would read past the end of a table."""
+    h, gain, discount, offsets = problem(14, sizes=(n,))
+    for h in (np.where(np.arange(n) == 1, bad, h), np.full(n, bad)):  # noqa: B020
+        with np.errstate(all="ignore"):
+            _, utility = run(kind, h, gain, discount, offsets, KEY, 9)
+        ranks = np.zeros((9, n), np.int64)
+        policy.sample_ranks(0, 1, h, offsets, KEY, 9, ranks)
+        assert (np.sort(ranks, axis=1) == np.arange(1, n + 1)).all()
+        assert np.isnan(utility[0]) or 0 <= utility[0] <= 1 + 1e-12
 
 
 # However the work is arranged

@@ -150,7 +150,7 @@ def test_fair_start_resets_the_optimiser():
 # Batches
 
 
-def all_batches(queries, batch_size, n_steps, n_samples=3, at_most=512):
+def all_batches(queries, batch_size, n_steps, at_most=512):
     data = core.Data(np.empty((0, 0)), queries, np.arange(100.0), np.empty(0))
     stream = core.BatchStream(data, batch_size, *np.random.default_rng(0).spawn(2))
     found = []

@@ -170,6 +170,12 @@ def test_gaps_of_rows_in_any_place(dtype):
     assert gaps.tolist() == [0.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e12])
+def test_an_offset_of_a_feature_hides_no_gap(offset):
+    X = np.c_[np.full(3, offset), [0.0, 0.5, 0.5]]
+    assert gaps_of(X, [0, 3], np.zeros((0, 2))).tolist() == [0.5]
+
+
 # Distances between moved queries
 
 

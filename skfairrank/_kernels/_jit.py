@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.options import DefaultOptions
 
 __all__ = ["njit", "REASSOCIATE"]
 
@@ -13,6 +16,11 @@ __all__ = ["njit", "REASSOCIATE"]
 # For the same reason products and sums are never fused ("contract").
 REASSOCIATE = {"reassoc"}
 
+_FOLDER = Path(__file__).parent
+# numba's cache looks at the file of a function, not at those of the functions that it calls. So each version of the kernels has a
+# place of its own.
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("*.py")))).hexdigest()[:12]
+
 
 def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts: bool = True):
     """`numba.njit` with this package's options.
@@ -20,14 +28,20 @@ def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts:
     Parameters
     ----------
     counts : bool
-        Whether references to arrays are counted. A function that makes no array can do without, and each row or slice that it
-        looks at is then two atomic operations cheaper.
+        Whether references to arrays are counted. A function that neither makes nor returns an array can do without, and each row
+        or slice that it looks at is then two atomic operations cheaper.
     """
     if function is None:
         return lambda f: njit(f, fastmath=fastmath, inline=inline, counts=counts)
-    # Said to every function: those that say nothing are compiled as the function that calls them first.
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline, "_nrt": counts}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    if hasattr(DefaultOptions, "_nrt"):  # not documented; without it kernels are slower, and right
+        # Said to every function: those that say nothing are compiled as the function that calls them first.
+        options["_nrt"] = counts
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(Path(before or _FOLDER / "__pycache__") / f"kernels-{_DIGEST}")
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache (read-only installation without a home directory)
         return numba.njit(**options)(function)
+    finally:
+        numba.config.CACHE_DIR = before

@@ -30,7 +30,7 @@ from skfairrank._kernels.vectors import (
     variable,
 )
 
-__all__ = ["PAIRED", "ascend"]
+__all__ = ["ascend"]
 
 PAIRED = LANES // 2  # up to this many paths have two lanes each
 IN_REGISTERS = 2  # directions whose sums are kept in registers
@@ -117,8 +117,8 @@ def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull,
                 store(b, moves, e, k)
                 add_to_sums(k, moves)
 
-    given = (n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull, e, m, v, along)
-    return types.void(*given), kernel(write)
+    numbers = (types.int64, types.int64, types.int64, types.int64, types.float64, types.float64)
+    return types.void(*numbers, w, basis, gap, pull, e, m, v, along), kernel(write)
 
 
 @njit(counts=False)
@@ -168,12 +168,12 @@ def _scatter(block, first, last, paired, e):
 
 
 @njit
-def ascend(first, last, paired, w, basis, rho, gap, pull, step_size, n_steps, e):
+def ascend(first, last, w, basis, rho, gap, pull, step_size, n_steps, e):
     """Adam on rho/2 (gap_p + w . e_p)^2 - pull_p/2 ||P e_p||^2 from e (paths, features), in place, for paths first to last - 1.
 
-    P projects on what is orthogonal to the orthonormal rows of `basis`; `paired` says that there are at most PAIRED paths in all.
+    P projects on what is orthogonal to the orthonormal rows of `basis`.
     """
-    d, rank = len(w), max(len(basis), IN_REGISTERS)
+    d, rank, paired = len(w), max(len(basis), IN_REGISTERS), len(e) <= PAIRED
     n_rows = (d + 1) // 2 if paired else d
     weights, directions = np.empty((n_rows, LANES)), np.zeros((rank, n_rows, LANES))
     _spread(w, paired, weights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.ascent import PAIRED, ascend
+from skfairrank._kernels.ascent import ascend
 from skfairrank._kernels.linear import dot, dot_with_row, mean, project
 from skfairrank._kernels.transport import smallest_gaps, transport_distances
 
@@ -38,10 +38,9 @@ def attack_along_paths(
     along, fair, nothing = np.zeros(K), np.empty(d), np.zeros(P)
     for r in range(K):
         along[r] = dot_with_row(raw, r, w)
-    paired = P <= PAIRED
     if K > 0:
         no_basis = np.empty((0, K))
-        ascend(first, last, paired, along, no_basis, rho, nothing, nothing, subspace_step, subspace_steps, c)
+        ascend(first, last, along, no_basis, rho, nothing, nothing, subspace_step, subspace_steps, c)
     for p in range(first, last):
         gap_inside[p] = 0.0
         inside[p, :] = 0.0
@@ -49,7 +48,7 @@ def attack_along_paths(
             gap_inside[p] += along[r] * c[p, r]
             for k in range(d):
                 inside[p, k] += c[p, r] * raw[r, k]
-    ascend(first, last, paired, w, basis, rho, gap_inside, 2.0 * lambda_ / size, full_step, full_steps, e)
+    ascend(first, last, w, basis, rho, gap_inside, 2.0 * lambda_ / size, full_step, full_steps, e)
     for p in range(first, last):
         gap[p] = gap_inside[p] + dot(w, e[p])
         project(e[p], basis, fair)

@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.policy import WIDE, _score_range, _widest
+from skfairrank._kernels.ragged import WIDE, close_gaps, is_worth_the_same, score_range, widest
 from skfairrank._kernels.sorting import stable_order
 from skfairrank._kernels.vectors import (
     DOUBLES,
@@ -75,7 +75,7 @@ def _value_of_set(_, C, k, discount, weight, heavy, share, value):
         store(builder, fraction, share, C)
         store(builder, builder.fmul(total, fraction), value, C)
 
-    return types.void(C, k, discount, weight, heavy, share, value), kernel(write)
+    return types.void(types.int64, types.int64, types.float64, weight, heavy, share, value), kernel(write)
 
 
 @intrinsic
@@ -104,7 +104,8 @@ def _slope_to_set(_, D, k, all_items, discount, weight, gain, chance, value, slo
         _over_items(builder, builder.sub(all_items, D), k, visit)
         store(builder, builder.fmul(builder.load(reach), load(builder, chance, D)), chance, D)
 
-    return types.void(D, k, all_items, discount, weight, gain, chance, value, slope), kernel(write)
+    numbers = (types.int64, types.int64, types.int64, types.float64)
+    return types.void(*numbers, weight, gain, chance, value, slope), kernel(write)
 
 
 @intrinsic
@@ -123,7 +124,7 @@ def _chances_of_set(_, C, k, factor, weight, reach, at, out):
 
         _over_items(builder, C, k, visit)
 
-    return types.void(C, k, factor, weight, reach, at, out), kernel(write)
+    return types.void(types.int64, types.int64, types.float64, weight, reach, types.int64, out), kernel(write)
 
 
 @intrinsic
@@ -142,7 +143,7 @@ def _next_of_size(C):
 def _sum_values(n, discount, weight, heavy, share, value):
     """V of all sets, smaller sets first."""
     for lane in range(LANES):
-        value[0, lane] = 0.0
+        value[0, lane] = share[0, lane] = 0.0
     for k in range(1, n + 1):
         C = (1 << k) - 1
         while C < 1 << n:
@@ -186,17 +187,17 @@ def _sum_chances(n, factor, weight, reach, apart, out):
 
 
 @njit
-def _log_sums(h, lo, n):
-    """log Z_C, less the largest score."""
-    _, high = _score_range(h, lo, lo + n)
-    sums = np.empty(1 << n)
+def _scores_and_log_sums(h, lo, n):
+    """Scores with gaps closed, and log Z_C of all sets."""
+    s, sums = np.empty(n), np.empty(1 << n)
+    close_gaps(h, lo, n, s)
     sums[0] = -np.inf
     for i in range(n):
-        x, bit = h[lo + i] - high, 1 << i
+        x, bit = s[i], 1 << i
         sums[bit] = x
         for C in range(1, bit):
             sums[C + bit] = max(sums[C], x) + np.log1p(np.exp(-abs(sums[C] - x)))
-    return sums, high
+    return s, sums
 
 
 @njit
@@ -211,14 +212,14 @@ def _size(C):
 @njit
 def _wide_chances(h, lo, n, factor, apart, out):
     """As `_sum_chances`, for one query; out has n or n^2 numbers."""
-    sums, high = _log_sums(h, lo, n)
+    s, sums = _scores_and_log_sums(h, lo, n)
     reach = np.zeros(1 << n)
     reach[-1] = 1.0
     for C in range((1 << n) - 1, 0, -1):
         j = n - _size(C)
         for i in range(n):
             if C >> i & 1:
-                p = reach[C] * np.exp(h[lo + i] - high - sums[C])
+                p = reach[C] * np.exp(s[i] - sums[C])
                 out[j * n + i if apart else i] += factor[j] * p
                 reach[C ^ (1 << i)] += p
 
@@ -226,19 +227,19 @@ def _wide_chances(h, lo, n, factor, apart, out):
 @njit
 def _wide_gradient(h, lo, n, gain, discount, gradient):
     """As `exact_gradient`, for one query; adds to its gradient and returns the utility."""
-    sums, high = _log_sums(h, lo, n)
+    s, sums = _scores_and_log_sums(h, lo, n)
     value, reach = np.zeros(1 << n), np.zeros(1 << n)
     for C in range(1, 1 << n):
         d = discount[n - _size(C)]
         for i in range(n):
             if C >> i & 1:
-                value[C] += np.exp(h[lo + i] - high - sums[C]) * (gain[lo + i] * d + value[C ^ (1 << i)])
+                value[C] += np.exp(s[i] - sums[C]) * (gain[lo + i] * d + value[C ^ (1 << i)])
     reach[-1] = 1.0
     for C in range((1 << n) - 1, 0, -1):
         d = discount[n - _size(C)]
         for i in range(n):
             if C >> i & 1:
-                p, D = reach[C] * np.exp(h[lo + i] - high - sums[C]), C ^ (1 << i)
+                p, D = reach[C] * np.exp(s[i] - sums[C]), C ^ (1 << i)
                 gradient[lo + i] += p * (gain[lo + i] * d + value[D] - value[C])
                 reach[D] += p
     return value[-1]
@@ -250,8 +251,8 @@ def _wide_gradient(h, lo, n, gain, discount, gradient):
 @njit
 def _kind(h, offsets, q):
     """Size of a query, and whether its scores are so far apart that it is summed alone."""
-    low, high = _score_range(h, offsets[q], offsets[q + 1])
-    return 2 * (offsets[q + 1] - offsets[q]) + (high - low > WIDE)
+    low, high = score_range(h, offsets[q], offsets[q + 1])
+    return 2 * (offsets[q + 1] - offsets[q]) + (not high - low <= WIDE)
 
 
 @njit
@@ -278,7 +279,7 @@ def _load_weights(queries, h, offsets, n, weight):
     weight[:n] = 1.0
     for lane in range(len(queries)):
         lo = offsets[queries[lane]]
-        _, high = _score_range(h, lo, lo + n)
+        _, high = score_range(h, lo, lo + n)
         for i in range(n):
             weight[i, lane] = np.exp(h[lo + i] - high)
 
@@ -287,8 +288,8 @@ def _load_weights(queries, h, offsets, n, weight):
 def _chances(first, last, h, offsets, factor, apart, out):
     """Fill out[row, j] with the probability that the row is at position j, times factor[j]; or out[row, 0] with their sum."""
     queries, starts = _groups(np.arange(first, last), h, offsets)
-    widest = _widest(first, last, offsets)
-    weight, reach, found = np.empty((widest, LANES)), np.empty((1 << widest, LANES)), np.empty((widest * widest, LANES))
+    most = widest(first, last, offsets)
+    weight, reach, found = np.empty((most, LANES)), np.empty((1 << most, LANES)), np.empty((most * most, LANES))
     for a in range(len(starts) - 1):
         group = queries[starts[a] : starts[a + 1]]
         kind = _kind(h, offsets, group[0])
@@ -327,24 +328,21 @@ def exact_gradient(first, last, h, offsets, gain, discount, gradient, utility):
     """
     some, n_some = np.empty(last - first, np.int64), 0
     for q in range(first, last):  # where there is nothing to gain the gradient is zero exactly, not up to rounding
-        flat, total = True, 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            gradient[i] = 0.0
-            flat = flat and gain[i] == gain[offsets[q]]
-            total += gain[i] * discount[i - offsets[q]]
-        utility[q] = total
-        if not flat:
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        same, utility[q] = is_worth_the_same(lo, n, gain, discount)
+        gradient[lo : lo + n] = 0.0
+        if not same:
             some[n_some] = q
             n_some += 1
     queries, starts = _groups(some[:n_some], h, offsets)
-    widest = _widest(first, last, offsets)
+    most = widest(first, last, offsets)
     weight, gains, heavy, slope = (
-        np.empty((widest, LANES)),
-        np.empty((widest, LANES)),
-        np.empty((widest, LANES)),
-        np.empty((widest, LANES)),
+        np.empty((most, LANES)),
+        np.empty((most, LANES)),
+        np.empty((most, LANES)),
+        np.empty((most, LANES)),
     )
-    share, value = np.empty((1 << widest, LANES)), np.empty((1 << widest, LANES))
+    share, value = np.empty((1 << most, LANES)), np.empty((1 << most, LANES))
     for a in range(len(starts) - 1):
         group = queries[starts[a] : starts[a + 1]]
         kind = _kind(h, offsets, group[0])

@@ -22,41 +22,27 @@ from skfairrank._kernels.lanes import (
     weigh_from,
 )
 from skfairrank._kernels.noise import exponentials_of_lane, scaled_exponentials
+from skfairrank._kernels.ragged import WIDE, close_gaps, is_worth_the_same, score_range, widest
 from skfairrank._kernels.sorting import SMALL, stable_order
-from skfairrank._kernels.vectors import LANES
+from skfairrank._kernels.vectors import LANES, float_of
 
-# exp(-WIDE) is a normal number with room below it, so products and sums of such weights keep all their digits.
-WIDE = 600.0
+__all__ = ["log_probability", "plrank", "reinforce", "sample_ranks", "sampled_discounts"]
+
+# The bits of the last key of all, as a signed integer: what is no item comes after every item, even after keys that are NaN.
+LAST = np.uint64(0x7FFFFFFFFFFFFFFF)
 # No -log(u) is below exp(-LIFT), so that keys are positive also as logarithms.
 LIFT = 64.0
-# Up to how many items samples go in lanes: where only ranks are wanted, and where gradients are.
-MOST_TO_RANK, MOST_TO_SUM = SMALL, 64
+# Up to how many items samples go in lanes.
+RANKS_IN_LANES, GRADIENTS_IN_LANES = SMALL, 64
 # Up to this size a single sample gains nothing from being drawn alone.
 SHORT = 16
 
 
-@njit
-def _widest(first, last, offsets):
-    widest = 0
-    for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    return widest
-
-
-@njit(counts=False)
-def _score_range(h, lo, hi):
-    low, high = h[lo], h[lo]
-    for i in range(lo + 1, hi):
-        low, high = min(low, h[i]), max(high, h[i])
-    return low, high
-
-
 @njit(counts=False)
 def _weights(h, lo, n, high, sign, weight):
-    """exp(h - high), or with the sign -1 its reciprocal; nothing for what is no item."""
+    """exp(h - high), or with the sign -1 its reciprocal."""
     for i in range(n):
         weight[i] = np.exp(sign * (h[lo + i] - high))
-    weight[n:] = 0.0
 
 
 @njit(counts=False)
@@ -72,23 +58,20 @@ def _draw_lanes(key, query, group, n, inverse, keys):
     half = padded(n) // 2 * LANES
     scaled_exponentials(key, query, group, half, inverse, keys)
     if n % 2:
-        keys[n * LANES : 2 * half] = np.inf
+        for k in range(n * LANES, 2 * half):
+            keys[k] = float_of(LAST)
 
 
 @njit(counts=False)
-def _draw_alone(key, query, sample, h, lo, n, high, wide, inverse, keys, order, rank):
-    """Order and ranks of one sample."""
+def _draw_alone(key, query, sample, n, wide, s, inverse, keys, order, rank):
+    """Order and ranks of one sample; s holds the scores less the largest, and `inverse` is exp(-s) unless `wide`."""
     half = padded(n) // 2
     room = (half + LANES - 1) // LANES * LANES  # whole vectors
     exponentials_of_lane(key, query, sample // LANES, sample % LANES, room, keys)
     for i in range(half, n):
         keys[i] = keys[room + i - half]
-    if wide:
-        for i in range(n):
-            keys[i] = np.log(keys[i]) + (high - h[lo + i]) + LIFT
-    else:
-        for i in range(n):
-            keys[i] *= inverse[i]
+    for i in range(n):
+        keys[i] = np.log(keys[i]) - s[i] + LIFT if wide else keys[i] * inverse[i]
     counted = 0
     if n <= SMALL:
         for i in range(n):
@@ -105,75 +88,99 @@ def _draw_alone(key, query, sample, h, lo, n, high, wide, inverse, keys, order, 
 
 
 @njit
-def _room_alone(widest):
-    """Arrays for `_draw_alone`: exp(-h), keys, order and ranks."""
-    return np.empty(widest), np.empty(widest + 2 * LANES), np.empty(widest, np.int64), np.empty(widest, np.int64)
+def _room_alone(most):
+    """Arrays for `_load_alone` and `_draw_alone`: scores, their exp(-s), keys, order and ranks."""
+    return (
+        np.empty(most),
+        np.empty(most),
+        np.empty(most + 2 * LANES),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
+
+
+@njit
+def _load_alone(h, lo, n, s, inverse):
+    """Fill in a query's scores less the largest, and exp(-s); returns whether they are WIDE apart."""
+    low, high = score_range(h, lo, lo + n)
+    wide = not high - low <= WIDE
+    if wide:
+        close_gaps(h, lo, n, s)
+    else:
+        for i in range(n):
+            s[i] = h[lo + i] - high
+            inverse[i] = np.exp(high - h[lo + i])
+    return wide
+
+
+@njit
+def _room_in_lanes(most):
+    """Arrays for `_draw_lanes` and ranks: exp(-h) in every lane, keys, ranks."""
+    most = padded(min(most, RANKS_IN_LANES))
+    return np.ones(most * LANES), np.empty(most * LANES), np.empty((most, LANES), np.int64)
+
+
+@njit(counts=False)
+def _number_in_lanes(n, n_samples, wide):
+    """How many of the samples of a query go in lanes where only ranks are wanted."""
+    if wide or n > RANKS_IN_LANES:
+        return 0
+    return n_samples - 1 if n > SHORT and n_samples % LANES == 1 else n_samples
 
 
 # Ranks
 
 
 @njit(counts=False)
-def _ranks_of_query(q, lo, n, h, key, n_samples, inverse, line, order, rank, inverses, keys, ranks_in_lanes, ranks):
-    low, high = _score_range(h, lo, lo + n)
-    wide = high - low > WIDE
-    in_lanes = n_samples - n_samples % LANES if n > SHORT and n_samples % LANES == 1 else n_samples
-    if wide or n > MOST_TO_RANK:
-        in_lanes = 0
-    _weights(h, lo, n, high, -1.0, inverse)
-    if in_lanes > 0:
+def _ranks_of_query(q, lo, n, key, n_samples, wide, alone, in_lanes, ranks):
+    s, inverse, line, order, rank = alone
+    inverses, keys, ranks_in_lanes = in_lanes
+    n_in_lanes = _number_in_lanes(n, n_samples, wide)
+    if n_in_lanes > 0:
         _in_every_lane(inverse, n, inverses)
-    for s in range(0, in_lanes, LANES):
-        _draw_lanes(key, q, s // LANES, n, inverses, keys)
+    for first in range(0, n_in_lanes, LANES):
+        _draw_lanes(key, q, first // LANES, n, inverses, keys)
         count_before(padded(n), keys, ranks_in_lanes)
-        for lane in range(min(LANES, in_lanes - s)):
+        for lane in range(min(LANES, n_in_lanes - first)):
             for i in range(n):
-                ranks[s + lane, lo + i] = ranks_in_lanes[i, lane] + 1
-    for s in range(in_lanes, n_samples):
-        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
+                ranks[first + lane, lo + i] = ranks_in_lanes[i, lane] + 1
+    for sample in range(n_in_lanes, n_samples):
+        _draw_alone(key, q, sample, n, wide, s, inverse, line, order, rank)
         for i in range(n):
-            ranks[s, lo + i] = rank[i] + 1
+            ranks[sample, lo + i] = rank[i] + 1
 
 
 @njit
 def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
     """Fill ranks[s, row] (1-based) for the queries first to last - 1."""
-    widest = _widest(first, last, offsets)
-    inverse, line, order, rank = _room_alone(widest)
-    most = padded(min(widest, MOST_TO_RANK))
-    inverses, keys, in_lanes = np.ones(most * LANES), np.empty(most * LANES), np.empty((most, LANES), np.int64)
+    most = widest(first, last, offsets)
+    alone, in_lanes = _room_alone(most), _room_in_lanes(most)
     for q in range(first, last):
-        n = offsets[q + 1] - offsets[q]
-        _ranks_of_query(
-            q, offsets[q], n, h, key, n_samples, inverse, line, order, rank, inverses, keys, in_lanes, ranks
-        )
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        wide = _load_alone(h, lo, n, alone[0], alone[1])
+        _ranks_of_query(q, lo, n, key, n_samples, wide, alone, in_lanes, ranks)
 
 
 @njit(counts=False)
-def _discounts_of_query(
-    q, lo, n, h, key, n_samples, discount, inverse, line, order, rank, inverses, keys, ranks_in_lanes, out
-):
-    low, high = _score_range(h, lo, lo + n)
-    wide = high - low > WIDE
-    in_lanes = n_samples - n_samples % LANES if n > SHORT and n_samples % LANES == 1 else n_samples
-    if wide or n > MOST_TO_RANK:
-        in_lanes = 0
-    _weights(h, lo, n, high, -1.0, inverse)
-    if in_lanes > 0:
+def _discounts_of_query(q, lo, n, key, n_samples, wide, discount, alone, in_lanes, out):
+    s, inverse, line, order, rank = alone
+    inverses, keys, ranks_in_lanes = in_lanes
+    n_in_lanes = _number_in_lanes(n, n_samples, wide)
+    if n_in_lanes > 0:
         _in_every_lane(inverse, n, inverses)
     for i in range(lo, lo + n):
         out[i] = 0.0
-    for s in range(0, in_lanes, LANES):
-        _draw_lanes(key, q, s // LANES, n, inverses, keys)
+    for first in range(0, n_in_lanes, LANES):
+        _draw_lanes(key, q, first // LANES, n, inverses, keys)
         count_before(padded(n), keys, ranks_in_lanes)
-        real = min(LANES, in_lanes - s)
+        real = min(LANES, n_in_lanes - first)
         for i in range(n):
             total = out[lo + i]
             for lane in range(real):
                 total += discount[ranks_in_lanes[i, lane]]
             out[lo + i] = total
-    for s in range(in_lanes, n_samples):
-        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
+    for sample in range(n_in_lanes, n_samples):
+        _draw_alone(key, q, sample, n, wide, s, inverse, line, order, rank)
         for i in range(n):
             out[lo + i] += discount[rank[i]]
     for i in range(lo, lo + n):
@@ -183,15 +190,12 @@ def _discounts_of_query(
 @njit
 def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
     """Fill out[row] with the mean over samples of the discount of its rank."""
-    widest = _widest(first, last, offsets)
-    inverse, line, order, rank = _room_alone(widest)
-    most = padded(min(widest, MOST_TO_RANK))
-    inverses, keys, in_lanes = np.ones(most * LANES), np.empty(most * LANES), np.empty((most, LANES), np.int64)
+    most = widest(first, last, offsets)
+    alone, in_lanes = _room_alone(most), _room_in_lanes(most)
     for q in range(first, last):
-        n = offsets[q + 1] - offsets[q]
-        _discounts_of_query(
-            q, offsets[q], n, h, key, n_samples, discount, inverse, line, order, rank, inverses, keys, in_lanes, out
-        )
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        wide = _load_alone(h, lo, n, alone[0], alone[1])
+        _discounts_of_query(q, lo, n, key, n_samples, wide, discount, alone, in_lanes, out)
 
 
 @njit
@@ -210,21 +214,24 @@ def log_probability(first, last, h, offsets, ranks, out):
                     break
                 order[r] = i
             else:
-                total, tail = 0.0, -np.inf
-                for j in range(n - 1, -1, -1):
+                # The sum of exp h is exp(top) times exp(rest): beside a large top, rest would be rounded away.
+                total, top, rest = 0.0, h[lo + order[n - 1]], 0.0
+                for j in range(n - 2, -1, -1):
                     x = h[lo + order[j]]
-                    top = max(tail, x)
-                    tail = top + np.log1p(np.exp(-abs(tail - x))) if tail > -np.inf else x
-                    total += x - tail
+                    if x > top:
+                        top, rest = x, np.log1p(np.exp(rest + (top - x)))
+                    else:
+                        rest += np.log1p(np.exp((x - top) - rest))
+                    total += (x - top) - rest
                 out[s, q] = min(total, 0.0)
 
 
 @njit(counts=False)
-def _log_tail_sums(h, lo, n, high, order, tail):
-    """tail[j] = log of the sum of exp(h - high) over positions >= j."""
+def _log_tail_sums(n, s, order, tail):
+    """tail[j] = log of the sum of exp s over positions >= j."""
     running = -np.inf
     for j in range(n - 1, -1, -1):
-        x = h[lo + order[j]] - high
+        x = s[order[j]]
         top = max(running, x)
         running = x if running == -np.inf else top + np.log1p(np.exp(-abs(running - x)))
         tail[j] = running
@@ -233,45 +240,30 @@ def _log_tail_sums(h, lo, n, high, order, tail):
 # Gradients
 
 
+# Of queries that must not go in lanes, being long or WIDE, the utility is NaN until they have been treated alone.
+LEFT_OUT = np.nan
+
+
 @njit(counts=False)
-def _is_settled(q, lo, n, h, gain, discount, gradient, utility):
-    """Whether query q needs no samples, since all its rankings are worth the same, or must not go in lanes (utility NaN)."""
-    flat, total = True, 0.0
-    for i in range(n):
-        flat = flat and gain[lo + i] == gain[lo]
-        total += gain[lo + i] * discount[i]
-    low, high = _score_range(h, lo, lo + n)
-    if flat:  # the gradient is zero exactly, not up to rounding
-        utility[q] = total
+def _without_lanes(q, lo, n, h, gain, discount, gradient, utility):
+    """Settle a query of which all rankings are worth the same, or leave it out if it must not go in lanes; True if so."""
+    same, worth = is_worth_the_same(lo, n, gain, discount)
+    if same:  # the gradient is zero exactly, not up to rounding
+        utility[q] = worth
         for i in range(n):
             gradient[lo + i] = 0.0
         return True
-    utility[q] = np.nan
-    return n > MOST_TO_SUM or high - low > WIDE
+    low, high = score_range(h, lo, lo + n)
+    utility[q] = LEFT_OUT
+    return n > GRADIENTS_IN_LANES or not high - low <= WIDE
 
 
 @njit(counts=False)
 def _reinforce_lanes(
-    q,
-    lo,
-    n,
-    h,
-    high,
-    gain,
-    discount,
-    key,
-    n_samples,
-    weight,
-    inverse,
-    inverses,
-    keys,
-    ranks,
-    shares,
-    values,
-    chance,
-    gradient,
-):
+    q, lo, n, h, high, gain, discount, key, n_samples, weight, inverse, inverses, keys, ranks, shares, values, chance, gradient,
+):  # fmt: skip
     groups, m = (n_samples + LANES - 1) // LANES, padded(n)
+    weight[n:m] = 0.0
     _weights(h, lo, n, high, 1.0, weight)
     _weights(h, lo, n, high, -1.0, inverse)
     _in_every_lane(inverse, n, inverses)
@@ -306,30 +298,27 @@ def _reinforce_lanes(
 
 
 @njit(counts=False)
-def _reinforce_alone(
-    q, lo, n, h, high, wide, gain, discount, key, n_samples, inverse, line, order, rank, tail, plain, weighted, gradient
-):
+def _reinforce_alone(q, lo, n, wide, gain, discount, key, n_samples, alone, tail, plain, weighted, gradient):
     """Sample by sample; `wide`: set sums are logarithms."""
-    _weights(h, lo, n, high, -1.0, inverse)
+    s, inverse, line, order, rank = alone
     for i in range(n):
         plain[i], weighted[i] = 0.0, 0.0
     reference, total = 0.0, 0.0
-    for s in range(n_samples):
-        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
+    for sample in range(n_samples):
+        _draw_alone(key, q, sample, n, wide, s, inverse, line, order, rank)
         value = 0.0
         for i in range(n):
             value += gain[lo + i] * discount[rank[i]]
-        if s == 0:
+        if sample == 0:
             reference = value
         value -= reference
         total += value
         if wide:
-            _log_tail_sums(h, lo, n, high, order, tail)
+            _log_tail_sums(n, s, order, tail)
             for j in range(n):
-                i = order[j]
-                x, c = h[lo + i] - high, 0.0
+                i, c = order[j], 0.0
                 for t in range(j + 1):
-                    c += np.exp(x - tail[t])
+                    c += np.exp(s[i] - tail[t])
                 plain[i] += c
                 weighted[i] += value * c
         else:
@@ -350,15 +339,9 @@ def _reinforce_alone(
 
 
 @njit
-def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
-    """Gradient in the scores of the expected utility, estimated by REINFORCE; and each query's mean utility.
-
-    gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{j <= r(i)} 1 / Z_j
-    and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
-
-    Long queries, and those whose scores are far apart, are left to `reinforce_alone`, and get the utility NaN.
-    """
-    most, groups = padded(min(_widest(first, last, offsets), MOST_TO_SUM)), (n_samples + LANES - 1) // LANES
+def _reinforce_in_lanes(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
+    """Returns how many queries have been left out."""
+    most, groups = padded(min(widest(first, last, offsets), GRADIENTS_IN_LANES)), (n_samples + LANES - 1) // LANES
     weight, inverse, inverses, keys = (
         np.empty(most),
         np.empty(most),
@@ -367,31 +350,44 @@ def reinforce(first, last, h, offsets, gain, discount, key, n_samples, gradient,
     )
     ranks, shares = np.empty((groups, most, LANES), np.int64), np.empty((groups, most, LANES))
     values, chance = np.empty((groups, LANES)), np.empty((most, LANES))
+    left_out = 0
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        if _is_settled(q, lo, n, h, gain, discount, gradient, utility):
+        if _without_lanes(q, lo, n, h, gain, discount, gradient, utility):
+            left_out += np.isnan(utility[q])
             continue
-        _, high = _score_range(h, lo, lo + n)
+        _, high = score_range(h, lo, lo + n)
         utility[q] = _reinforce_lanes(
             q, lo, n, h, high, gain, discount, key, n_samples,
             weight, inverse, inverses, keys, ranks, shares, values, chance, gradient,
         )  # fmt: skip
+    return left_out
 
 
 @njit
-def reinforce_alone(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
-    """`reinforce` for the queries that it has left out: their utility is NaN."""
-    widest = _widest(first, last, offsets)
-    inverse, line, order, rank = _room_alone(widest)
-    tail, plain, weighted = np.empty(widest), np.empty(widest), np.empty(widest)
+def _reinforce_left_out(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
+    most = widest(first, last, offsets)
+    alone, tail, plain, weighted = _room_alone(most), np.empty(most), np.empty(most), np.empty(most)
     for q in range(first, last):
         if np.isnan(utility[q]):
             lo, n = offsets[q], offsets[q + 1] - offsets[q]
-            low, high = _score_range(h, lo, lo + n)
+            wide = _load_alone(h, lo, n, alone[0], alone[1])
             utility[q] = _reinforce_alone(
-                q, lo, n, h, high, high - low > WIDE, gain, discount, key, n_samples,
-                inverse, line, order, rank, tail, plain, weighted, gradient,
-            )  # fmt: skip
+                q, lo, n, wide, gain, discount, key, n_samples, alone, tail, plain, weighted, gradient
+            )
+
+
+def reinforce(*arguments):
+    """Gradient in the scores of the expected utility, estimated by REINFORCE; and each query's mean utility.
+
+    Arguments: first, last, h, offsets, gain, discount, key, n_samples, gradient, utility; the last two are filled for the queries
+    first to last - 1.
+
+    gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{j <= r(i)} 1 / Z_j
+    and Z_j the sum of e = exp h over positions >= j. The ones cancel, since the baseline is the samples' own mean.
+    """
+    if _reinforce_in_lanes(*arguments):  # two kernels, so that the second is compiled only where it is needed
+        _reinforce_left_out(*arguments)
 
 
 @njit(counts=False)
@@ -409,10 +405,11 @@ def _plrank_lanes(
     keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
 ):  # fmt: skip
     groups, m = (n_samples + LANES - 1) // LANES, padded(n)
+    weight[n:m] = 0.0
     _weights(h, lo, n, high, 1.0, weight)
     _weights(h, lo, n, high, -1.0, inverse)
     _in_every_lane(inverse, n, inverses)
-    heavy[n:] = 0.0
+    heavy[n:m] = 0.0
     for i in range(n):
         heavy[i] = weight[i] * gain[lo + i]
         mean[i], gradient[lo + i] = 0.0, 0.0
@@ -424,7 +421,7 @@ def _plrank_lanes(
         for i in range(n):
             for lane in range(LANES):
                 reward[i, lane] = gain[lo + i] * discount[rank[i, lane]]
-        reward[n:] = 0.0
+        reward[n:m] = 0.0
         sum_after(m, keys[g], reward, futures[g])
         for i in range(n):
             for lane in range(real):
@@ -455,33 +452,34 @@ def _plrank_lanes(
 
 
 @njit
-def _plrank_alone(q, lo, n, h, high, wide, gain, discount, key, n_samples, gradient):
+def _plrank_alone(q, lo, n, h, gain, discount, key, n_samples, gradient):
     """Sample by sample; `wide`: set sums are logarithms."""
-    inverse, line, order, rank = _room_alone(n)
+    alone = _room_alone(n)
+    s, inverse, line, order, rank = alone
+    wide = _load_alone(h, lo, n, s, inverse)
     expected, mean = np.empty(n), np.zeros(n + 1)
     orders, tails, futures = np.empty((n_samples, n), np.int64), np.empty((n_samples, n)), np.zeros((n_samples, n + 1))
-    _weights(h, lo, n, high, -1.0, inverse)
     gradient[lo : lo + n] = 0.0
-    for s in range(n_samples):
-        _draw_alone(key, q, s, h, lo, n, high, wide, inverse, line, order, rank)
-        orders[s] = order
+    for sample in range(n_samples):
+        _draw_alone(key, q, sample, n, wide, s, inverse, line, order, rank)
+        orders[sample] = order
         if wide:
-            _log_tail_sums(h, lo, n, high, order, tails[s])
+            _log_tail_sums(n, s, order, tails[sample])
         else:  # reciprocals, which are used three times
             left = 0.0
             for j in range(n - 1, -1, -1):
                 left += 1.0 / inverse[order[j]]
-                tails[s, j] = 1.0 / left
+                tails[sample, j] = 1.0 / left
         for j in range(n - 1, -1, -1):
-            futures[s, j] = futures[s, j + 1] + gain[lo + order[j]] * discount[j]
-            mean[j] += futures[s, j] / n_samples
+            futures[sample, j] = futures[sample, j + 1] + gain[lo + order[j]] * discount[j]
+            mean[j] += futures[sample, j] / n_samples
     utility, others = mean[0], _share_of_others(n_samples, mean)
-    for s in range(n_samples):
-        order, tail, future = orders[s], tails[s], futures[s]
+    for sample in range(n_samples):
+        order, tail, future = orders[sample], tails[sample], futures[sample]
         rest = 0.0
         for j in range(n - 1, -1, -1):
             i = order[j]
-            share = np.exp(h[lo + i] - high - tail[j]) if wide else tail[j] / inverse[i]
+            share = np.exp(s[i] - tail[j]) if wide else tail[j] / inverse[i]
             rest = share * gain[lo + i] + (1.0 - share) * rest
             expected[j] = rest
         lost, direct, indirect = 0.0, 0.0, 0.0
@@ -489,9 +487,9 @@ def _plrank_alone(q, lo, n, h, high, wide, gain, discount, key, n_samples, gradi
             i = order[j]
             later = future[j + 1] - mean[j + 1]
             if wide:
-                x, now = h[lo + i] - high, 0.0
+                now = 0.0
                 for t in range(j + 1):
-                    p = np.exp(x - tail[t])
+                    p = np.exp(s[i] - tail[t])
                     later -= p * (future[t + 1] - mean[t + 1])
                     now += p * discount[t] * (gain[lo + i] - expected[t])
             else:
@@ -505,20 +503,9 @@ def _plrank_alone(q, lo, n, h, high, wide, gain, discount, key, n_samples, gradi
 
 
 @njit
-def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
-    """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, of lower variance for two samples or more.
-
-    With Z_j as above, F_j the reward collected at positions >= j, m_j the expected gain at position j given what is left, and r
-    the rank of item i, PL-Rank is the mean over samples of
-
-        F_{r+1} - e_i sum_{j <= r} F_{j+1} / Z_j  +  e_i sum_{j <= r} discount_j (gain_i - m_j) / Z_j
-
-    once the reward of position j itself is taken in expectation. The first part is what a later choice brings in; from F_{j+1} we
-    subtract its mean over the query's other samples, which leaves the expectation as it is.
-
-    Long queries, and those whose scores are far apart, are left to `plrank_alone`, and get the utility NaN.
-    """
-    most, groups = padded(min(_widest(first, last, offsets), MOST_TO_SUM)), (n_samples + LANES - 1) // LANES
+def _plrank_in_lanes(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
+    """Returns how many queries have been left out."""
+    most, groups = padded(min(widest(first, last, offsets), GRADIENTS_IN_LANES)), (n_samples + LANES - 1) // LANES
     weight, heavy, mean, inverse, inverses = (
         np.empty(most),
         np.empty(most),
@@ -530,23 +517,38 @@ def plrank(first, last, h, offsets, gain, discount, key, n_samples, gradient, ut
     shares, futures, reward = np.empty((groups, most, LANES)), np.empty((groups, most, LANES)), np.empty((most, LANES))
     lost, expected = np.empty((most, LANES)), np.zeros((most, LANES))
     direct, indirect = np.empty((most, LANES)), np.empty((most, LANES))
+    left_out = 0
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        if _is_settled(q, lo, n, h, gain, discount, gradient, utility):
+        if _without_lanes(q, lo, n, h, gain, discount, gradient, utility):
+            left_out += np.isnan(utility[q])
             continue
-        _, high = _score_range(h, lo, lo + n)
+        _, high = score_range(h, lo, lo + n)
         utility[q] = _plrank_lanes(
             q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverse, inverses,
             keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
         )  # fmt: skip
+    return left_out
 
 
 @njit
-def plrank_alone(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
-    """`plrank` for the queries that it has left out: their utility is NaN."""
+def _plrank_left_out(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
     for q in range(first, last):
         if np.isnan(utility[q]):
             lo, n = offsets[q], offsets[q + 1] - offsets[q]
-            low, high = _score_range(h, lo, lo + n)
-            wide = high - low > WIDE
-            utility[q] = _plrank_alone(q, lo, n, h, high, wide, gain, discount, key, n_samples, gradient)
+            utility[q] = _plrank_alone(q, lo, n, h, gain, discount, key, n_samples, gradient)
+
+
+def plrank(*arguments):
+    """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, of lower variance for two samples or more.
+
+    With Z_j as above, F_j the reward collected at positions >= j, m_j the expected gain at position j given what is left, and r
+    the rank of item i, PL-Rank is the mean over samples of
+
+        F_{r+1} - e_i sum_{j <= r} F_{j+1} / Z_j  +  e_i sum_{j <= r} discount_j (gain_i - m_j) / Z_j
+
+    once the reward of position j itself is taken in expectation. The first part is what a later choice brings in; from F_{j+1} we
+    subtract its mean over the query's other samples, which leaves the expectation as it is.
+    """
+    if _plrank_in_lanes(*arguments):
+        _plrank_left_out(*arguments)

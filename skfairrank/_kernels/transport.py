@@ -66,12 +66,16 @@ def assignment(cost, n, column_of_row):
 
 @njit(counts=False)
 def _fair_columns(X, rows, lo, n, basis, fair, along):
-    """Fill fair[k, i] with feature k of P x_i, item beside item."""
-    d = X.shape[1]
+    """Fill fair[k, i] with feature k of P (x_i - x_0), item beside item: only differences count, and an offset costs digits.
+
+    Returns the largest entry of any x_i - x_0.
+    """
+    d, first, largest = X.shape[1], X[rows[lo]], 0.0
     for i in range(n):
         x = X[rows[lo + i]]
         for k in range(d):
-            fair[k, i] = x[k]
+            fair[k, i] = np.float64(x[k]) - np.float64(first[k])
+            largest = max(largest, abs(fair[k, i]))
     for r in range(basis.shape[0]):
         for i in range(n):
             along[i] = 0.0
@@ -81,6 +85,7 @@ def _fair_columns(X, rows, lo, n, basis, fair, along):
         for k in range(d):
             for i in range(n):
                 fair[k, i] -= basis[r, k] * along[i]
+    return largest
 
 
 @njit
@@ -97,18 +102,14 @@ def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
             widest = max(widest, offsets[b + 1] - offsets[b])
     if widest == 0:
         return
-    fair, total, zero = np.empty((d, widest)), np.empty(widest), np.empty(widest)
+    fair, total = np.empty((d, widest)), np.empty(widest)
     for b in range(first, last):
         known = gaps[queries[b]]
         if known > 0.0 or -known >= 2.0 * largest[b]:
             continue
         lo, n = offsets[b], offsets[b + 1] - offsets[b]
-        _fair_columns(X, rows, lo, n, basis, fair, total)
-        for i in range(n):
-            scale = 0.0
-            for k in range(d):
-                scale = max(scale, abs(np.float64(X[rows[lo + i], k])))
-            zero[i] = (1e-13 * scale) ** 2 * d
+        scale = _fair_columns(X, rows, lo, n, basis, fair, total)
+        zero = (1e-13 * scale) ** 2 * d
         reach = 4.0 * largest[b]  # with room, so that larger moves need not ask again
         least, found = reach * reach, False
         for i in range(1, n):
@@ -127,7 +128,7 @@ def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
                     break
             else:
                 for j in range(i):
-                    if total[j] < least and total[j] > max(zero[i], zero[j]):
+                    if total[j] < least and total[j] > zero:
                         least, found = total[j], True
         gaps[queries[b]] = np.sqrt(least) if found else -reach
 

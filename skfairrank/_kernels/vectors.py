@@ -41,6 +41,11 @@ def kernel(write):
     """Code of an intrinsic without a result: `write(builder, *values)`, where arrays come as pointers to their data."""
 
     def code(context, builder, signature, values):
+        for kind in signature.args:
+            if isinstance(kind, types.Array) and (kind.layout != "C" or kind.dtype not in (types.int64, types.float64)):
+                raise TypeError(
+                    f"{kind}: vectors are read from and written to contiguous arrays of int64 or float64 only"
+                )
         given = [
             context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
             for kind, value in zip(signature.args, values, strict=True)
