@@ -125,6 +125,7 @@ class Ascent:
         if kept == 0:
             return mean(regularizer), 0.0
 
+        # A batch at the end of a pass may hold a query twice; whichever of two bounds of its gap is kept, it is right.
         def work():
             unknown = np.abs(self.gaps[batch.queries]) < 2.0 * largest
             return 0.3 * d * float((np.diff(offsets)[unknown] ** 2).sum())

@@ -16,14 +16,14 @@ _BLOCK = 4096
 def values(X: np.ndarray, rows: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Scores of the rows of X with these numbers, shape (len(rows),)."""
     out = np.empty(len(rows))
-    over_range(_linear.linear_scores, len(rows), len(rows) * (5.0 + 0.25 * len(w)), X, rows, w, out)
+    over_range(_linear.linear_scores, len(rows), _work(len(rows), len(w)), X, rows, w, out)
     return out
 
 
 def all_values(X: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Scores of all rows of X, to the same bits as `values`."""
     out = np.empty(len(X))
-    over_range(_linear.all_scores, len(X), len(X) * (5.0 + 0.25 * len(w)), X, w, out)
+    over_range(_linear.all_scores, len(X), _work(len(X), len(w)), X, w, out)
     return out
 
 
@@ -34,7 +34,10 @@ def pull_back(X: np.ndarray, rows: np.ndarray, g: np.ndarray, scale: float, out:
         _linear.pull_back(X, rows, g, scale, out)
         return
     parts = np.empty((n_blocks, len(out)))
-    over_range(
-        _linear.pull_back_blocks, n_blocks, len(rows) * (5.0 + 0.25 * len(out)), X, rows, g, scale, _BLOCK, parts
-    )
+    over_range(_linear.pull_back_blocks, n_blocks, _work(len(rows), len(out)), X, rows, g, scale, _BLOCK, parts)
     _linear.add_up(parts, out)
+
+
+def _work(n_rows: int, n_features: int) -> float:
+    """Nanoseconds, roughly."""
+    return n_rows * (5.0 + 0.25 * n_features)

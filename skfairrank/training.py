@@ -13,6 +13,7 @@ from skfairrank._kernels import linear as _linear
 from skfairrank._kernels import policy as _policy
 from skfairrank._kernels.threads import over_queries
 from skfairrank._random import draw_keys
+from skfairrank.plackett_luce import subset_work
 from skfairrank.queries import Queries
 
 __all__ = ["GRADIENTS", "Batch", "BatchStream", "Data", "PolicyGradient", "TrainingState", "train"]
@@ -103,8 +104,8 @@ class PolicyGradient:
     def __init__(self, data: Data, kind: str, n_samples: int):
         self.data, self.kind, self.kernel = data, kind, GRADIENTS[kind]
         self.n_samples = 0 if kind == "exact" else n_samples
-        size = float(data.queries.sizes.mean())
-        self.work_of_row = _NANOSECONDS[kind](size) * max(self.n_samples, 1)
+        sizes = data.queries.sizes
+        self.work_of_row = _NANOSECONDS[kind](sizes) * max(self.n_samples, 1)
 
     def __call__(self, batch: Batch, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Gradient (n_rows of the batch,), utility (n_queries,), and the mean penalty that the gradient contains (here 0)."""
@@ -120,11 +121,11 @@ class PolicyGradient:
         return gradient, utility
 
 
-# For each row and sample, by query size.
+# For each row and sample, roughly, by query sizes.
 _NANOSECONDS = {
-    "reinforce": lambda size: 2.4 + 0.06 * size,
-    "plrank": lambda size: 6.0 + 0.2 * size,
-    "exact": lambda size: 0.18 * 2.0**size,
+    "reinforce": lambda sizes: 2.4 + 0.06 * float(sizes.mean()),
+    "plrank": lambda sizes: 6.0 + 0.2 * float(sizes.mean()),
+    "exact": lambda sizes: 2.0 * subset_work(sizes) / float(sizes.sum()),
 }
 GRADIENTS = {"reinforce": _policy.reinforce, "plrank": _policy.plrank, "exact": _exact.exact_gradient}
 

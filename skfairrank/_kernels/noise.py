@@ -1,8 +1,8 @@
 """Random numbers inside kernels: Philox 4x32-10, the counter-based generator of Salmon et al. (2011).
 
 A number is a function of a key, drawn once by a `numpy.random.Generator`, and of where it is used: which query, which sample,
-which item. So results cannot depend on the order of the work, and no two uses share a number. Loops over counters have no
-branches and are vectorised.
+which item. So results cannot depend on the order of the work, and with one key no two items, samples or queries share a
+number. Loops over counters have no branches and are vectorised.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def is_worth_threads(nanoseconds: float) -> bool:
 
 
 def _blocks_worth(nanoseconds: float, most: int) -> int:
-    if nanoseconds < WORTH_A_THREAD or most <= 1:  # asking numba for its threads takes longer than a small kernel
+    if not is_worth_threads(nanoseconds) or most <= 1:  # asking numba for its threads takes longer than a small kernel
         return 1
     return min(numba.get_num_threads(), most, int(2 * nanoseconds / WORTH_A_THREAD))
 

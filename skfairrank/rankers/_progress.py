@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank import scores
 from skfairrank.plackett_luce import EXACT_LIMIT, expected_discounts
 from skfairrank.queries import Queries
-from skfairrank.scores import values
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -27,7 +27,7 @@ _EXACT_SIZE = min(10, EXACT_LIMIT)
 
 def mean_utility(data, queries: Queries, w: np.ndarray) -> float:
     """Mean expected utility of some of the data's queries, over those where it is defined; the same at each call."""
-    h = values(data.X, queries.order, w)
+    h = scores.values(data.X, queries.order, w)
     together = Queries(queries.ids, np.arange(len(h)), queries.offsets, True)
     exact = queries.sizes.max() <= _EXACT_SIZE
     expected = expected_discounts(h, together, data.discount, n_samples="exact" if exact else 100, random_state=0)
