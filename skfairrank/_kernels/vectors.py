@@ -12,6 +12,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import NumbaTypeError
 from numba.extending import intrinsic
 
 __all__ = [
@@ -43,7 +44,7 @@ def kernel(write):
     def code(context, builder, signature, values):
         for kind in signature.args:
             if isinstance(kind, types.Array) and (kind.layout != "C" or kind.dtype not in (types.int64, types.float64)):
-                raise TypeError(
+                raise NumbaTypeError(
                     f"{kind}: vectors are read from and written to contiguous arrays of int64 or float64 only"
                 )
         given = [
