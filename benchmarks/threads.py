@@ -21,7 +21,7 @@ from _references import control
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.inspection import nearest_queries
-from skfairrank.metrics import group_exposure_disparity, stochastic_ndcg_score
+from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, ndcg_score, stochastic_ndcg_score
 from skfairrank.plackett_luce import sample_rankings
 
 
@@ -100,6 +100,9 @@ def main():
         "group_exposure_disparity, 100,000 rows, 100 samples",
         lambda: group_exposure_disparity(y, scores, qid=qid, sensitive_features=groups, n_samples=100, random_state=0),
     )
+    compare("ndcg_score, 100,000 rows", lambda: ndcg_score(y, scores, qid=qid))
+    other = rng.normal(size=100_000)
+    compare("kendall_tau_score, 100,000 rows", lambda: kendall_tau_score(scores, other, qid=qid))
     compare(
         "stochastic_ndcg_score, 100 rows, 100 samples",
         lambda: stochastic_ndcg_score(y[:100], scores[:100], qid=qid[:100], n_samples=100, random_state=0),

@@ -10,6 +10,7 @@ import numbers
 
 import numpy as np
 
+from skfairrank._kernels.metrics import ideal_sums
 from skfairrank._kernels.sorting import descending_order as _descending_order
 from skfairrank._kernels.threads import over_queries
 
@@ -21,6 +22,7 @@ __all__ = [
     "ideal_dcg",
     "normalized_gains",
     "normalized_gains_of_rows",
+    "sorting_work",
 ]
 
 _BLOCK = 1 << 16  # rows at once
@@ -76,17 +78,22 @@ def discounts(n: int, k: int | None = None) -> np.ndarray:
 
 def ideal_dcg(gain: np.ndarray, offsets: np.ndarray, discount: np.ndarray) -> np.ndarray:
     """DCG of each query's best ranking, over all of its rows, shape (n_queries,)."""
-    sizes = np.diff(offsets)
-    order = descending_order(gain, offsets)
-    position = np.arange(len(gain)) - np.repeat(offsets[:-1], sizes)
-    return np.add.reduceat(gain[order] * discount[position], offsets[:-1])
+    ideal = np.empty(len(offsets) - 1)
+    over_queries(ideal_sums, offsets, sorting_work(offsets), gain, offsets, discount, ideal)
+    return ideal
 
 
 def descending_order(s: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Positions among grouped rows, query by query in descending order of `s`, ties in given order, shape (n_rows,)."""
     order = np.empty(len(s), np.int64)
-    over_queries(_descending_order, offsets, len(s) * (5.0 + len(s) / (8.0 * len(offsets))), s, offsets, order)
+    over_queries(_descending_order, offsets, sorting_work(offsets), s, offsets, order, 0)
     return order
+
+
+def sorting_work(offsets: np.ndarray) -> float:
+    """Rough time of sorting within queries, in nanoseconds."""
+    n_rows, n_queries = int(offsets[-1] - offsets[0]), len(offsets) - 1
+    return n_rows * min(3.0 + 0.3 * n_rows / n_queries, 30.0)
 
 
 def normalized_gains(y: np.ndarray, offsets: np.ndarray, discount: np.ndarray, gain: str = "exp2") -> np.ndarray:

@@ -1,28 +1,69 @@
-"""Sums over pairs of rows of a query."""
+"""Sums over the ranks of a query's rows, and over pairs of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from skfairrank._kernels._jit import njit
+from skfairrank._kernels.ragged import widest
+from skfairrank._kernels.sorting import descending_order
+
+__all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averages"]
 
 
 @njit
-def inversions(rank, offsets, out):
-    """Fill out[q] with the number of pairs a < b of positions in query q with rank[a] > rank[b].
+def tie_averages(first, last, s, offsets, discount, out):
+    """Fill out[row] with the mean discount of its rank over the orders of rows with tied scores."""
+    order = np.empty(offsets[last] - offsets[first], np.int64)
+    start = offsets[first]
+    descending_order(first, last, s, offsets, order, start)
+    for q in range(first, last):
+        lo, n, j = offsets[q], offsets[q + 1] - offsets[q], 0
+        while j < n:
+            end, total = j, 0.0
+            while end < n and s[order[lo + end - start]] == s[order[lo + j - start]]:
+                total += discount[end]
+                end += 1
+            for t in range(j, end):
+                out[order[lo + t - start]] = total / (end - j)
+            j = end
 
-    `rank` holds a permutation of 0 to n - 1 for each query. Binary indexed tree, n log n.
+
+@njit
+def ideal_sums(first, last, gain, offsets, discount, out):
+    """Fill out[q] with the largest sum of gain times discount that an order of a query's rows can have."""
+    order = np.empty(offsets[last] - offsets[first], np.int64)
+    start = offsets[first]
+    descending_order(first, last, gain, offsets, order, start)
+    for q in range(first, last):
+        lo, total = offsets[q], 0.0
+        for j in range(offsets[q + 1] - lo):
+            total += gain[order[lo + j - start]] * discount[j]
+        out[q] = total
+
+
+@njit
+def inversions(first, last, s1, s2, offsets, out):
+    """Fill out[q] with the number of pairs of rows that two scores order differently, ties in row order.
+
+    Binary indexed tree, n log n.
     """
-    widest = 0
-    for q in range(len(out)):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    tree = np.zeros(widest + 1, np.int64)
-    for q in range(len(out)):
+    start = offsets[first]
+    order, other = np.empty(offsets[last] - start, np.int64), np.empty(offsets[last] - start, np.int64)
+    descending_order(first, last, s1, offsets, order, start)
+    descending_order(first, last, s2, offsets, other, start)
+    most = widest(first, last, offsets)
+    tree, place, rank = np.zeros(most + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
         n = hi - lo
+        for j in range(n):
+            place[other[lo + j - start] - lo] = j
+        for j in range(n):
+            rank[j] = place[order[lo + j - start] - lo]
         tree[: n + 1] = 0
         count = 0
-        for a in range(hi - 1, lo - 1, -1):  # of the later positions, how many have a smaller rank
+        for a in range(n - 1, -1, -1):  # of the later positions, how many have a smaller rank
             i = rank[a]
             while i > 0:
                 count += tree[i]
@@ -35,9 +76,9 @@ def inversions(rank, offsets, out):
 
 
 @njit
-def mean_hinge_over_pairs(exposure, merit, offsets, out):
+def mean_hinge_over_pairs(first, last, exposure, merit, offsets, out):
     """Fill out[q] with the mean of max(0, v_i / M_i - v_j / M_j) over the pairs with M_i >= M_j > 0; nan if none."""
-    for q in range(len(out)):
+    for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
         total, count = 0.0, 0
         for i in range(lo, hi):

@@ -40,8 +40,8 @@ def stable_order(key, order, n):
 
 
 @njit
-def descending_order(first, last, s, offsets, order):
-    """Fill `order` with positions, query by query in descending order of s, ties in given order."""
+def descending_order(first, last, s, offsets, order, start):
+    """Fill order[position - start] with positions, query by query in descending order of s, ties in given order."""
     widest = 0
     for q in range(first, last):
         widest = max(widest, offsets[q + 1] - offsets[q])
@@ -55,10 +55,10 @@ def descending_order(first, last, s, offsets, order):
                     before += s[lo + j] >= k
                 for j in range(i + 1, n):
                     before += s[lo + j] > k
-                order[lo + before] = lo + i
+                order[lo - start + before] = lo + i
         else:
             for i in range(n):
                 key[i] = -s[lo + i]
             stable_order(key, local, n)
             for i in range(n):
-                order[lo + i] = lo + local[i]
+                order[lo - start + i] = lo + local[i]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
+from skfairrank._kernels.threads import over_queries
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank.exposure import disparity_coefficients
 from skfairrank.metrics._averages import mean_where_defined, mean_with_replacement
@@ -202,7 +203,8 @@ def individual_exposure_disparity(y, s, *, qid, n_samples=100, random_state=None
     y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
     exposure = expected_exposures(s, queries, policy="plackett-luce", n_samples=n_samples, random_state=random_state)
     out = np.empty(queries.n_queries)
-    mean_hinge_over_pairs(queries.group(exposure), queries.group(y), queries.offsets, out)
+    offsets, pairs = queries.offsets, float((queries.sizes.astype(float) ** 2).sum())
+    over_queries(mean_hinge_over_pairs, offsets, 2.0 * pairs, queries.group(exposure), queries.group(y), offsets, out)
     return mean_with_replacement(
         out,
         ~np.isnan(out),

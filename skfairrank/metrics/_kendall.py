@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels.metrics import inversions
+from skfairrank._kernels.threads import over_queries
 from skfairrank._validation import check_scores
 from skfairrank.metrics._averages import mean_where_defined
 from skfairrank.queries import Queries
-from skfairrank.utilities import descending_order
+from skfairrank.utilities import sorting_work
 
 __all__ = ["kendall_tau_score"]
 
@@ -51,18 +52,11 @@ def kendall_tau_score(s1, s2, *, qid):
             f"s1 has {len(s1)} rows, s2 has {len(s2)}: give two scores of the same rows, in the same order."
         )
     queries = Queries.from_qid(qid, len(s1))
-    first, second = _orders(s1, queries), _orders(s2, queries)
-    rank = np.empty_like(second)
-    rank[second] = np.arange(len(second)) - np.repeat(queries.offsets[:-1], queries.sizes)
-    discordant = np.empty(queries.n_queries, np.int64)
-    inversions(rank[first], queries.offsets, discordant)
+    discordant, offsets = np.empty(queries.n_queries, np.int64), queries.offsets
+    work = 3.0 * sorting_work(offsets)
+    over_queries(inversions, offsets, work, queries.group(s1), queries.group(s2), offsets, discordant)
     defined = queries.sizes > 1
     pairs = np.where(defined, queries.sizes * (queries.sizes - 1) // 2, 1)
     return mean_where_defined(
         1.0 - 2.0 * discordant / pairs, defined, metric="kendall_tau_score", reason="they have one row each"
     )
-
-
-def _orders(s: np.ndarray, queries: Queries) -> np.ndarray:
-    """Positions among the grouped rows, query by query in descending order of score, ties in row order."""
-    return descending_order(queries.group(s), queries.offsets)

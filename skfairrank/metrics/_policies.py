@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._kernels.metrics import tie_averages
+from skfairrank._kernels.threads import over_queries
 from skfairrank.plackett_luce import expected_discounts
 from skfairrank.queries import Queries
-from skfairrank.utilities import descending_order, discounts
+from skfairrank.utilities import discounts, sorting_work
 
 __all__ = ["POLICIES", "expected_exposures", "tie_averaged_discounts"]
 
@@ -26,15 +28,16 @@ def tie_averaged_discounts(s: np.ndarray, queries: Queries, discount: np.ndarray
     discount : ndarray, shape (at least the size of the largest query,)
         ``discount[r - 1]`` is the discount of rank r.
     """
-    scores = queries.group(s)
-    number = np.repeat(np.arange(queries.n_queries), queries.sizes)
-    order = descending_order(scores, queries.offsets)
-    ranked = scores[order]
-    starts = np.flatnonzero(np.r_[True, (ranked[1:] != ranked[:-1]) | (number[1:] != number[:-1])])
-    lengths = np.diff(np.r_[starts, len(ranked)])
-    at_rank = discount[np.arange(len(ranked)) - np.repeat(queries.offsets[:-1], queries.sizes)]
-    out = np.empty_like(at_rank)
-    out[order] = np.repeat(np.add.reduceat(at_rank, starts) / lengths, lengths)
+    out = np.empty(len(s))
+    over_queries(
+        tie_averages,
+        queries.offsets,
+        sorting_work(queries.offsets),
+        queries.group(s),
+        queries.offsets,
+        discount,
+        out,
+    )
     return queries.ungroup(out)
 
 
