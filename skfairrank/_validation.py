@@ -37,7 +37,8 @@ def as_values(values) -> np.ndarray:
 def check_one_kind(values, name: str) -> None:
     """Raise TypeError where labels are of several kinds, which have no order and may look alike."""
     kinds = pd.api.types.infer_dtype(values, skipna=True) if pd.api.types.is_object_dtype(values) else ""
-    if kinds.startswith("mixed") and kinds != "mixed-integer-float":
+    # "mixed" is also what pandas says of a single kind that it does not know, such as UUIDs.
+    if kinds.startswith("mixed") and kinds != "mixed-integer-float" and len(set(map(type, np.ravel(values)))) > 1:
         raise TypeError(
             f"{name} mixes values of several kinds (such as 1 and '1'), which have no order: make them all of one."
         )
@@ -48,6 +49,10 @@ def _as_floats(values, name: str) -> np.ndarray:
 
     What scikit-learn makes of them, without its tens of microseconds for the common case.
     """
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has {int(np.ma.count_masked(values))} masked values: fill them, or leave those rows out."
+        )
     simple = type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == 1 and len(values) > 0
     if not (simple and np.isfinite(values).all()):
         values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)

@@ -122,7 +122,7 @@ def log_probability(scores, ranks, *, qid=None):
     scores = check_scores(scores)
     queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
     given = np.asarray(ranks)
-    numbers_given = given.dtype.kind in "iufb" and np.isfinite(given).all()
+    numbers_given = given.dtype.kind in "iufb" and (np.abs(given) < 2**53).all()
     integral = given.astype(np.int64) if numbers_given else None
     if integral is None or (integral != given).any():
         raise ValueError("ranks must be integers, 1 for the best item of each query.")

@@ -1,5 +1,6 @@
 """What every metric accepts, and what it refuses: one test per kind of input."""
 
+import uuid
 from dataclasses import replace
 
 import numpy as np
@@ -224,3 +225,17 @@ def test_relevances_and_scores_of_any_number_type():
         assert ndcg_score(np.array(y, dtype), np.array(s, dtype), qid=qid) == expected
         assert kendall_tau_score(np.array(s, dtype), np.array(s[::-1], dtype), qid=qid) == -1
     assert ndcg_score([True, False], [1, 0], qid=[0, 0]) == 1
+
+
+@pytest.mark.parametrize("which", ["y", "s"])
+def test_masked_values_are_missing(which):
+    data = {"y": np.array([1.0, 0.0]), "s": np.array([1.0, 2.0])}
+    data[which] = np.ma.array(data[which], mask=[False, True])
+    with pytest.raises(ValueError, match=f"{which} has 1 masked"):
+        ndcg_score(data["y"], data["s"], qid=[0, 0])
+
+
+def test_ids_of_a_kind_that_pandas_does_not_know():
+    ids = [uuid.UUID(int=k) for k in (7, 3)]
+    y, s = [3, 0, 1, 2], [0.5, 0.25, 0.75, 1.0]
+    assert ndcg_score(y, s, qid=[ids[k] for k in (0, 1, 0, 1)]) == ndcg_score(y, s, qid=[1, 0, 1, 0])

@@ -255,6 +255,18 @@ def test_scores_that_are_no_numbers_give_ranks_all_the_same(kind, n, bad):
         assert np.isnan(utility[0]) or 0 <= utility[0] <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("kind", GRADIENTS)
+@pytest.mark.parametrize("far", [590.0, 610.0, 1e30])
+def test_one_score_far_below_leaves_the_gradient_of_the_others(kind, far):
+    """On either side of the edge between weights and logarithms, and beyond all digits."""
+    h, gain, discount, offsets = problem(15, sizes=(6,), scale=1.0)
+    gain[5] = 0.0
+    h[5] = h[:5].min() - far
+    gradient, _ = run(kind, h, gain, discount, offsets, KEY, 64)
+    near, _ = run(kind, np.r_[h[:5], h[:5].min() - 300.0], gain, discount, offsets, KEY, 64)
+    assert gradient == pytest.approx(near, rel=1e-9, abs=1e-12) and np.abs(near[:5]).max() > 1e-3
+
+
 # However the work is arranged
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,18 @@ REASSOCIATE = {"reassoc"}
 
 _FOLDER = Path(__file__).parent
 # numba's cache looks at the file of a function, not at those of the functions that it calls. So each version of the kernels has a
-# place of its own.
-_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("*.py")))).hexdigest()[:12]
+# place of its own: where the user says, beside the package, or in the home directory.
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("[a-z_]*.py")))).hexdigest()[:12]
+
+
+def _cache_folder(said: str) -> str:
+    if said:
+        base = Path(said)
+    elif os.access(_FOLDER, os.W_OK):
+        base = _FOLDER / "__pycache__"
+    else:
+        base = Path(os.path.expanduser("~")) / ".cache" / "skfairrank"
+    return str(base / f"kernels-{_DIGEST}")
 
 
 def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts: bool = True):
@@ -38,7 +49,7 @@ def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts:
         # Said to every function: those that say nothing are compiled as the function that calls them first.
         options["_nrt"] = counts
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(Path(before or _FOLDER / "__pycache__") / f"kernels-{_DIGEST}")
+    numba.config.CACHE_DIR = _cache_folder(before)
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache (read-only installation without a home directory)

@@ -315,12 +315,12 @@ def _reinforce_alone(q, lo, n, wide, gain, discount, key, n_samples, alone, tail
         total += value
         if wide:
             _log_tail_sums(n, s, order, tail)
+            c = 0.0  # the sum of exp(tail[j] - tail[t]) over t <= j; tails fall
             for j in range(n):
-                i, c = order[j], 0.0
-                for t in range(j + 1):
-                    c += np.exp(s[i] - tail[t])
-                plain[i] += c
-                weighted[i] += value * c
+                i = order[j]
+                c = (c * np.exp(tail[j] - tail[j - 1]) if j > 0 else 0.0) + 1.0
+                plain[i] += c * np.exp(s[i] - tail[j])
+                weighted[i] += value * c * np.exp(s[i] - tail[j])
         else:
             left = 0.0
             for j in range(n - 1, -1, -1):
@@ -486,18 +486,17 @@ def _plrank_alone(q, lo, n, h, gain, discount, key, n_samples, gradient):
         for j in range(n):
             i = order[j]
             later = future[j + 1] - mean[j + 1]
-            if wide:
-                now = 0.0
-                for t in range(j + 1):
-                    p = np.exp(s[i] - tail[t])
-                    later -= p * (future[t + 1] - mean[t + 1])
-                    now += p * discount[t] * (gain[lo + i] - expected[t])
+            if wide:  # sums over t <= j, times exp(tail[j] - tail[t]); tails fall
+                unit, share = 1.0, np.exp(s[i] - tail[j])
+                fall = np.exp(tail[j] - tail[j - 1]) if j > 0 else 1.0
+                lost, direct, indirect = lost * fall, direct * fall, indirect * fall
             else:
-                lost += later * tail[j]
-                direct += discount[j] * tail[j]
-                indirect += discount[j] * expected[j] * tail[j]
-                later -= lost / inverse[i]
-                now = (gain[lo + i] * direct - indirect) / inverse[i]
+                unit, share = tail[j], 1.0 / inverse[i]
+            lost += later * unit
+            direct += discount[j] * unit
+            indirect += discount[j] * expected[j] * unit
+            later -= share * lost
+            now = share * (gain[lo + i] * direct - indirect)
             gradient[lo + i] += others * later + now / n_samples
     return utility
 

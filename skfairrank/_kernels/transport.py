@@ -14,6 +14,10 @@ from skfairrank._kernels.linear import project
 __all__ = ["assignment", "smallest_gaps", "transport_distances"]
 
 
+# Of a projected difference, beside the largest entry before projection. A smaller one costs time, a larger one could hide a gap.
+ROUNDING = 16 * 2.0**-52
+
+
 @njit
 def assignment(cost, n, column_of_row):
     """Fill column_of_row[:n] with the cheapest pairing of rows and columns of cost[:n, :n]; return its total cost."""
@@ -109,7 +113,7 @@ def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
             continue
         lo, n = offsets[b], offsets[b + 1] - offsets[b]
         scale = _fair_columns(X, rows, lo, n, basis, fair, total)
-        zero = (1e-13 * scale) ** 2 * d
+        zero = (ROUNDING * scale) ** 2 * d
         reach = 4.0 * largest[b]  # with room, so that larger moves need not ask again
         least, found = reach * reach, False
         for i in range(1, n):

@@ -142,7 +142,7 @@ class _Lines:
 
 
 def _ids(qid: list[bytes]) -> np.ndarray:
-    texts = np.char.decode(np.array(qid), "utf-8")
+    texts = np.char.decode(np.array(qid), "utf-8", "backslashreplace")
     try:
         numbers = texts.astype(np.int64)
     except (ValueError, OverflowError):
