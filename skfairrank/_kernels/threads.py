@@ -42,34 +42,29 @@ def over_queries(kernel, offsets, nanoseconds: float, *arguments) -> None:
         Rough time on one thread; small work stays on the calling one.
     """
     n_queries = len(offsets) - 1
-    n_blocks = _blocks_worth(nanoseconds, n_queries)
-    if n_blocks == 1:
+    n_blocks = _number_of_blocks(nanoseconds, n_queries) if nanoseconds >= WORTH_A_THREAD else 1
+    if n_blocks <= 1:
         kernel(0, n_queries, *arguments)
-    else:
-        cuts = np.searchsorted(offsets, np.linspace(offsets[0], offsets[-1], n_blocks + 1)[1:-1])
-        _run(kernel, np.unique(np.r_[0, cuts, n_queries]), arguments)
+        return
+    cuts = np.searchsorted(offsets, np.linspace(offsets[0], offsets[-1], n_blocks + 1)[1:-1])
+    _run(kernel, np.unique(np.r_[0, cuts, n_queries]), arguments)
 
 
 def over_range(kernel, n: int, nanoseconds: float, *arguments, step: int = 1) -> None:
     """Call ``kernel(first, last, *arguments)`` for equal parts of 0 to n - 1, cut at multiples of `step`."""
-    n_blocks = _blocks_worth(nanoseconds, n)
-    if n_blocks == 1:
+    n_blocks = _number_of_blocks(nanoseconds, n) if nanoseconds >= WORTH_A_THREAD else 1
+    if n_blocks <= 1:
         kernel(0, n, *arguments)
-    else:
-        _run(
-            kernel,
-            np.unique(np.r_[0, np.linspace(0, n, n_blocks + 1)[1:-1] // step * step, n].astype(np.int64)),
-            arguments,
-        )
+        return
+    cuts = np.linspace(0, n, n_blocks + 1)[1:-1] // step * step
+    _run(kernel, np.unique(np.r_[0, cuts, n].astype(np.int64)), arguments)
 
 
 def is_worth_threads(nanoseconds: float) -> bool:
     return nanoseconds >= WORTH_A_THREAD
 
 
-def _blocks_worth(nanoseconds: float, most: int) -> int:
-    if not is_worth_threads(nanoseconds) or most <= 1:  # asking numba for its threads takes longer than a small kernel
-        return 1
+def _number_of_blocks(nanoseconds: float, most: int) -> int:
     return min(numba.get_num_threads(), most, int(2 * nanoseconds / WORTH_A_THREAD))
 
 
