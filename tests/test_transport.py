@@ -295,3 +295,16 @@ def test_messages_name_the_argument(name, kwargs):
     metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
     with pytest.raises(ValueError, match=name):
         metric.query_distances(np.eye(2), np.eye(2), **kwargs)
+
+
+def test_a_move_that_is_no_number_stays_within_its_query():
+    """Beside a short query whose distance must be solved for; room is made for that one alone."""
+    X = np.vstack([[[0.0], [1.0]], np.arange(300.0)[:, None]])
+    offsets, rows, queries = np.array([0, 2, 302]), np.arange(302), np.arange(2)
+    e = np.full((302, 1), np.nan)
+    e[:2, 0] = 1.0, -1.0
+    cost, largest, gaps, distance = np.array([1.0, np.nan]), np.array([1.0, np.nan]), np.zeros(2), np.empty(2)
+    basis = np.zeros((0, 1))
+    kernels.smallest_gaps(0, 2, X, rows, offsets, queries, basis, largest, gaps)
+    kernels.transport_distances(0, 2, X, rows, offsets, queries, gaps, basis, e, rows, largest, cost, distance)
+    assert gaps.tolist() == [1.0, 0.0] and distance[0] == 0.0 and np.isnan(distance[1])

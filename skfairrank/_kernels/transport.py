@@ -92,6 +92,12 @@ def _fair_columns(X, rows, lo, n, basis, fair, along):
     return largest
 
 
+@njit(counts=False)
+def _asks_for_more(gap, largest):
+    """Whether what is known of a gap leaves open if it is at least twice the largest move."""
+    return gap <= 0.0 and -gap < 2.0 * largest
+
+
 @njit
 def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
     """Learn, for the queries first to last - 1 of a batch, as much of the smallest ||P(x_i - x_j)|| > 0 as `largest` asks for.
@@ -102,14 +108,13 @@ def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
     """
     d, widest = X.shape[1], 0
     for b in range(first, last):
-        if gaps[queries[b]] <= 0.0 and -gaps[queries[b]] < 2.0 * largest[b]:
+        if _asks_for_more(gaps[queries[b]], largest[b]):
             widest = max(widest, offsets[b + 1] - offsets[b])
     if widest == 0:
         return
     fair, total = np.empty((d, widest)), np.empty(widest)
     for b in range(first, last):
-        known = gaps[queries[b]]
-        if known > 0.0 or -known >= 2.0 * largest[b]:
+        if not _asks_for_more(gaps[queries[b]], largest[b]):
             continue
         lo, n = offsets[b], offsets[b + 1] - offsets[b]
         scale = _fair_columns(X, rows, lo, n, basis, fair, total)
@@ -160,6 +165,12 @@ def _diagonal_is_least(cost, n):
     return True
 
 
+@njit(counts=False)
+def _may_trade_places(n, gap, cost, largest):
+    """Whether moved items may come nearer to others than to where they came from."""
+    return n > 1 and cost > 0.0 and abs(gap) < 2.0 * largest
+
+
 @njit
 def transport_distances(
     first, last, X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, distance
@@ -174,7 +185,7 @@ def transport_distances(
     for b in range(first, last):
         distance[b] = identity_cost[b]
         n = offsets[b + 1] - offsets[b]
-        if identity_cost[b] > 0.0 and n > 1 and abs(gaps[queries[b]]) < 2.0 * largest[b]:
+        if _may_trade_places(n, gaps[queries[b]], identity_cost[b], largest[b]):
             widest = max(widest, n)
     if widest == 0:
         return
@@ -182,7 +193,7 @@ def transport_distances(
     along, column_of_row = np.empty(widest), np.empty(widest, np.int64)
     for b in range(first, last):
         lo, n = offsets[b], offsets[b + 1] - offsets[b]
-        if identity_cost[b] == 0.0 or n == 1 or abs(gaps[queries[b]]) >= 2.0 * largest[b]:
+        if not _may_trade_places(n, gaps[queries[b]], identity_cost[b], largest[b]):
             continue
         _fair_columns(X, rows, lo, n, basis, fair, along)
         for i in range(n):
