@@ -87,7 +87,6 @@ class Ascent:
         self._gradient = np.empty(data.X.shape[1])
         K, d = self.raw.shape
         self._work_of_path = 0.6 * (self.steps[1] * K + self.steps[3] * d)  # nanoseconds, roughly
-        self._one_size = bool((data.queries.sizes == data.queries.sizes[0]).all())
         self._stock, self._used = np.empty(0), 0
 
     def attack(self, batch, w, lambda_):
@@ -139,7 +138,11 @@ class Ascent:
 
     def _uniform(self, batch):
         """Random numbers for the starts of a batch. They are drawn in bulk; the stream does not depend on that."""
-        paths = len(batch.rows) if self.n_starts == 0 else self.n_starts * (1 if self._one_size else len(batch.queries))
+        paths = (
+            len(batch.rows)
+            if self.n_starts == 0
+            else self.n_starts * (1 if self.data.queries.are_of_one_size else len(batch.queries))
+        )
         needed = paths * (self.raw.shape[0] or self.raw.shape[1])
         if self._used + needed > len(self._stock):
             self._stock = np.r_[self._stock[self._used :], self.rng.random(max(4096, needed))]

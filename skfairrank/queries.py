@@ -119,6 +119,10 @@ class Queries:
         return np.diff(self.offsets)
 
     @cached_property
+    def are_of_one_size(self) -> bool:
+        return bool((self.sizes == self.sizes[0]).all())
+
+    @cached_property
     def codes(self) -> np.ndarray:
         """Number of the query of each row, in the caller's row order, shape (n_rows,)."""
         return self.ungroup(np.repeat(np.arange(self.n_queries), self.sizes))

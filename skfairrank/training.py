@@ -72,7 +72,6 @@ class BatchStream:
         mean_rows = self.batch_size * queries.n_rows / queries.n_queries
         self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows)))
         self.stock = np.empty(0, np.int64)
-        self.one_size = bool((queries.sizes == queries.sizes[0]).all())
 
     def take(self, n_steps: int) -> list[Batch]:
         """The next batches, `n_steps` of them or fewer."""
@@ -85,7 +84,7 @@ class BatchStream:
         offsets, rows, gain = np.empty((steps, B + 1), np.int64), np.empty(ends[-1], np.int64), np.empty(ends[-1])
         _linear.pick_rows(chosen, queries.order, queries.offsets, self.data.gain, offsets, rows, gain)
         keys = draw_keys(self.noise_rng, steps)
-        if self.one_size:  # as below, faster
+        if queries.are_of_one_size:  # as below, faster
             return list(map(Batch, chosen, rows.reshape(steps, -1), offsets, gain.reshape(steps, -1), keys))
         starts = np.r_[0, ends[:-1]].tolist()
         return [

@@ -51,9 +51,8 @@ def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull,
         other_half = ir.Constant(ir.VectorType(INDEX, LANES), [*range(PAIRED, LANES), *range(PAIRED)])
         has_halves = b.icmp_signed("==", paired, integer(1))
         moved, inside = variable(b, zero), [variable(b, zero) for _ in range(IN_REGISTERS)]
-        further = b.sub(
-            rank, integer(IN_REGISTERS)
-        )  # directions whose sums are in memory: first those of this step, then the last
+        # Directions whose sums are in memory: first those of this step, then those of the last.
+        further = b.sub(rank, integer(IN_REGISTERS))
 
         def whole(total):
             """A path's sum over all features, from that over its features in each lane."""

@@ -16,8 +16,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.ragged import WIDE, close_gaps, is_worth_the_same, score_range, widest
-from skfairrank._kernels.sorting import stable_order
+from skfairrank._kernels.ragged import WIDE, is_worth_the_same, score_range, widest
+from skfairrank._kernels.sorting import close_gaps, stable_order
 from skfairrank._kernels.vectors import (
     DOUBLES,
     INT,

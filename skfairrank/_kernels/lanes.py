@@ -4,8 +4,8 @@ With a key for every item and sample, the items before item i are those of small
 after is a sum over all items under a mask: no sorting, no branches, and nothing crosses lanes.
 
 Arrays have shape (items, `LANES`), rows padded to an even number (`padded`). Keys are positive doubles, whose order is that of
-their bits as integers; of equal keys the first item's is the smaller. A padding row has the key infinity and comes last; its
-weight or value is zero where sums run over what comes after.
+their bits as integers; of equal keys the first item's is the smaller. A padding row has the largest of such integers for a
+key and comes last; its weight or value is zero where sums run over what comes after.
 """
 
 from __future__ import annotations
@@ -146,9 +146,8 @@ def accumulate(_, n, keys, values, factor, out):
     """Add to out, in every lane, its factor times what `sum_before` gives."""
 
     def write(builder, n, keys, values, factor, out):
-        factors = load(
-            builder, factor, integer(0)
-        )  # once: it has just been written lane by lane, and the first load waits for that
+        # Once: it has just been written lane by lane, and the first load waits for that.
+        factors = load(builder, factor, integer(0))
 
         def finish(total, i):
             total = builder.load(total)

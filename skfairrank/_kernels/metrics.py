@@ -12,11 +12,17 @@ __all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averages"]
 
 
 @njit
+def _descending(first, last, s, offsets):
+    """Positions of the rows of queries first to last - 1 in descending order of s; they begin at position offsets[first]."""
+    order = np.empty(offsets[last] - offsets[first], np.int64)
+    descending_order(first, last, s, offsets, order, offsets[first])
+    return order
+
+
+@njit
 def tie_averages(first, last, s, offsets, discount, out):
     """Fill out[row] with the mean discount of its rank over the orders of rows with tied scores."""
-    order = np.empty(offsets[last] - offsets[first], np.int64)
-    start = offsets[first]
-    descending_order(first, last, s, offsets, order, start)
+    order, start = _descending(first, last, s, offsets), offsets[first]
     for q in range(first, last):
         lo, n, j = offsets[q], offsets[q + 1] - offsets[q], 0
         while j < n:
@@ -32,9 +38,7 @@ def tie_averages(first, last, s, offsets, discount, out):
 @njit
 def ideal_sums(first, last, gain, offsets, discount, out):
     """Fill out[q] with the largest sum of gain times discount that an order of a query's rows can have."""
-    order = np.empty(offsets[last] - offsets[first], np.int64)
-    start = offsets[first]
-    descending_order(first, last, gain, offsets, order, start)
+    order, start = _descending(first, last, gain, offsets), offsets[first]
     for q in range(first, last):
         lo, total = offsets[q], 0.0
         for j in range(offsets[q + 1] - lo):
@@ -48,10 +52,7 @@ def inversions(first, last, s1, s2, offsets, out):
 
     Binary indexed tree, n log n.
     """
-    start = offsets[first]
-    order, other = np.empty(offsets[last] - start, np.int64), np.empty(offsets[last] - start, np.int64)
-    descending_order(first, last, s1, offsets, order, start)
-    descending_order(first, last, s2, offsets, other, start)
+    order, other, start = _descending(first, last, s1, offsets), _descending(first, last, s2, offsets), offsets[first]
     most = widest(first, last, offsets)
     tree, place, rank = np.zeros(most + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     for q in range(first, last):

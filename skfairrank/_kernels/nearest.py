@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
+from skfairrank._kernels.ragged import widest
 
 __all__ = ["nearest", "pairwise_distances", "project_rows", "quantile_means", "transposed_blocks"]
 
@@ -235,14 +236,6 @@ def _same_rows(X, lo, Y, start, n, taken):
 
 
 @njit
-def _largest_size(offsets, first, last):
-    size = 0
-    for q in range(first, last):
-        size = max(size, offsets[q + 1] - offsets[q])
-    return size
-
-
-@njit
 def nearest(
     first, last, X, Z, offsets, X_other, blocks, offsets_other, bounds, blur, exclude_identical, best, distance, partner
 ):
@@ -252,10 +245,10 @@ def nearest(
     projected items. Of queries at the same distance, up to rounding, the first is taken. best[q] = -1 where every other
     query is identical.
     """
-    widest, widest_other = _largest_size(offsets, first, last), _largest_size(offsets_other, 0, len(offsets_other) - 1)
-    scratch = max(widest, widest_other)
-    cost, flow = np.empty((widest, widest_other)), np.empty((widest, widest_other), np.int64)
-    u, v = np.empty(widest), np.empty(widest_other)
+    size, size_other = widest(first, last, offsets), widest(0, len(offsets_other) - 1, offsets_other)
+    scratch = max(size, size_other)
+    cost, flow = np.empty((size, size_other)), np.empty((size, size_other), np.int64)
+    u, v = np.empty(size), np.empty(size_other)
     reals, ints = np.empty((2, scratch)), np.empty((6, scratch), np.int64)
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
@@ -302,12 +295,12 @@ def nearest(
 @njit
 def pairwise_distances(first, last, Z, offsets, blocks, offsets_other, out):
     """Fill out[q, j] with d_Q between query q, of rows of Z, and query j, of transposed blocks."""
-    widest, widest_other = _largest_size(offsets, first, last), _largest_size(offsets_other, 0, len(offsets_other) - 1)
-    scratch = max(widest, widest_other)
-    cost, flow = np.empty((widest, widest_other)), np.empty((widest, widest_other), np.int64)
+    size, size_other = widest(first, last, offsets), widest(0, len(offsets_other) - 1, offsets_other)
+    scratch = max(size, size_other)
+    cost, flow = np.empty((size, size_other)), np.empty((size, size_other), np.int64)
     u, v, reals, ints = (
-        np.empty(widest),
-        np.empty(widest_other),
+        np.empty(size),
+        np.empty(size_other),
         np.empty((2, scratch)),
         np.empty((6, scratch), np.int64),
     )

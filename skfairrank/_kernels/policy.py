@@ -22,8 +22,8 @@ from skfairrank._kernels.lanes import (
     weigh_from,
 )
 from skfairrank._kernels.noise import exponentials_of_lane, scaled_exponentials
-from skfairrank._kernels.ragged import WIDE, close_gaps, is_worth_the_same, score_range, widest
-from skfairrank._kernels.sorting import SMALL, stable_order
+from skfairrank._kernels.ragged import WIDE, is_worth_the_same, score_range, widest
+from skfairrank._kernels.sorting import SMALL, close_gaps, stable_order
 from skfairrank._kernels.vectors import LANES, float_of
 
 __all__ = ["log_probability", "plrank", "reinforce", "sample_ranks", "sampled_discounts"]
@@ -36,13 +36,6 @@ LIFT = 64.0
 RANKS_IN_LANES, GRADIENTS_IN_LANES = SMALL, 64
 # Up to this size a single sample gains nothing from being drawn alone.
 SHORT = 16
-
-
-@njit(counts=False)
-def _weights(h, lo, n, high, sign, weight):
-    """exp(h - high), or with the sign -1 its reciprocal."""
-    for i in range(n):
-        weight[i] = np.exp(sign * (h[lo + i] - high))
 
 
 @njit(counts=False)
@@ -246,27 +239,37 @@ LEFT_OUT = np.nan
 
 @njit(counts=False)
 def _without_lanes(q, lo, n, h, gain, discount, gradient, utility):
-    """Settle a query of which all rankings are worth the same, or leave it out if it must not go in lanes; True if so."""
+    """Settle a query of which all rankings are worth the same, or leave it out if it must not go in lanes.
+
+    Returns whether one of the two is so, and else the largest score.
+    """
     same, worth = is_worth_the_same(lo, n, gain, discount)
     if same:  # the gradient is zero exactly, not up to rounding
         utility[q] = worth
         for i in range(n):
             gradient[lo + i] = 0.0
-        return True
+        return True, 0.0
     low, high = score_range(h, lo, lo + n)
     utility[q] = LEFT_OUT
-    return n > GRADIENTS_IN_LANES or not high - low <= WIDE
+    return n > GRADIENTS_IN_LANES or not high - low <= WIDE, high
+
+
+@njit(counts=False)
+def _load_lanes(h, lo, n, high, weight, inverses):
+    """exp(h - high), nothing for the padding; and its reciprocal, once for each lane."""
+    weight[n : padded(n)] = 0.0
+    for i in range(n):
+        weight[i], inverse = np.exp(h[lo + i] - high), np.exp(high - h[lo + i])
+        for lane in range(LANES):
+            inverses[i * LANES + lane] = inverse
 
 
 @njit(counts=False)
 def _reinforce_lanes(
-    q, lo, n, h, high, gain, discount, key, n_samples, weight, inverse, inverses, keys, ranks, shares, values, chance, gradient,
+    q, lo, n, h, high, gain, discount, key, n_samples, weight, inverses, keys, ranks, shares, values, chance, gradient,
 ):  # fmt: skip
     groups, m = (n_samples + LANES - 1) // LANES, padded(n)
-    weight[n:m] = 0.0
-    _weights(h, lo, n, high, 1.0, weight)
-    _weights(h, lo, n, high, -1.0, inverse)
-    _in_every_lane(inverse, n, inverses)
+    _load_lanes(h, lo, n, high, weight, inverses)
     # Groups one after the other in every part, not parts in every group: they do not wait for each other.
     for g in range(groups):
         _draw_lanes(key, q, g, n, inverses, keys[g])
@@ -319,8 +322,9 @@ def _reinforce_alone(q, lo, n, wide, gain, discount, key, n_samples, alone, tail
             for j in range(n):
                 i = order[j]
                 c = (c * np.exp(tail[j] - tail[j - 1]) if j > 0 else 0.0) + 1.0
-                plain[i] += c * np.exp(s[i] - tail[j])
-                weighted[i] += value * c * np.exp(s[i] - tail[j])
+                chance = c * np.exp(s[i] - tail[j])
+                plain[i] += chance
+                weighted[i] += value * chance
         else:
             left = 0.0
             for j in range(n - 1, -1, -1):
@@ -342,24 +346,19 @@ def _reinforce_alone(q, lo, n, wide, gain, discount, key, n_samples, alone, tail
 def _reinforce_in_lanes(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
     """Returns how many queries have been left out."""
     most, groups = padded(min(widest(first, last, offsets), GRADIENTS_IN_LANES)), (n_samples + LANES - 1) // LANES
-    weight, inverse, inverses, keys = (
-        np.empty(most),
-        np.empty(most),
-        np.ones(most * LANES),
-        np.empty((groups, most * LANES)),
-    )
+    weight, inverses, keys = np.empty(most), np.ones(most * LANES), np.empty((groups, most * LANES))
     ranks, shares = np.empty((groups, most, LANES), np.int64), np.empty((groups, most, LANES))
     values, chance = np.empty((groups, LANES)), np.empty((most, LANES))
     left_out = 0
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        if _without_lanes(q, lo, n, h, gain, discount, gradient, utility):
+        done, high = _without_lanes(q, lo, n, h, gain, discount, gradient, utility)
+        if done:
             left_out += np.isnan(utility[q])
             continue
-        _, high = score_range(h, lo, lo + n)
         utility[q] = _reinforce_lanes(
             q, lo, n, h, high, gain, discount, key, n_samples,
-            weight, inverse, inverses, keys, ranks, shares, values, chance, gradient,
+            weight, inverses, keys, ranks, shares, values, chance, gradient,
         )  # fmt: skip
     return left_out
 
@@ -401,14 +400,11 @@ def _share_of_others(n_samples, mean):
 
 @njit(counts=False)
 def _plrank_lanes(
-    q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverse, inverses,
+    q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverses,
     keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
 ):  # fmt: skip
     groups, m = (n_samples + LANES - 1) // LANES, padded(n)
-    weight[n:m] = 0.0
-    _weights(h, lo, n, high, 1.0, weight)
-    _weights(h, lo, n, high, -1.0, inverse)
-    _in_every_lane(inverse, n, inverses)
+    _load_lanes(h, lo, n, high, weight, inverses)
     heavy[n:m] = 0.0
     for i in range(n):
         heavy[i] = weight[i] * gain[lo + i]
@@ -505,13 +501,7 @@ def _plrank_alone(q, lo, n, h, gain, discount, key, n_samples, gradient):
 def _plrank_in_lanes(first, last, h, offsets, gain, discount, key, n_samples, gradient, utility):
     """Returns how many queries have been left out."""
     most, groups = padded(min(widest(first, last, offsets), GRADIENTS_IN_LANES)), (n_samples + LANES - 1) // LANES
-    weight, heavy, mean, inverse, inverses = (
-        np.empty(most),
-        np.empty(most),
-        np.empty(most),
-        np.empty(most),
-        np.ones(most * LANES),
-    )
+    weight, heavy, mean, inverses = np.empty(most), np.empty(most), np.empty(most), np.ones(most * LANES)
     keys, ranks = np.empty((groups, most * LANES)), np.empty((groups, most, LANES), np.int64)
     shares, futures, reward = np.empty((groups, most, LANES)), np.empty((groups, most, LANES)), np.empty((most, LANES))
     lost, expected = np.empty((most, LANES)), np.zeros((most, LANES))
@@ -519,12 +509,12 @@ def _plrank_in_lanes(first, last, h, offsets, gain, discount, key, n_samples, gr
     left_out = 0
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        if _without_lanes(q, lo, n, h, gain, discount, gradient, utility):
+        done, high = _without_lanes(q, lo, n, h, gain, discount, gradient, utility)
+        if done:
             left_out += np.isnan(utility[q])
             continue
-        _, high = score_range(h, lo, lo + n)
         utility[q] = _plrank_lanes(
-            q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverse, inverses,
+            q, lo, n, h, high, gain, discount, key, n_samples, weight, heavy, mean, inverses,
             keys, ranks, shares, futures, reward, lost, expected, direct, indirect, gradient,
         )  # fmt: skip
     return left_out

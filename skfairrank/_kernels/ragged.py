@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.sorting import stable_order
 
-__all__ = ["WIDE", "close_gaps", "is_worth_the_same", "score_range", "widest"]
+__all__ = ["WIDE", "is_worth_the_same", "score_range", "widest"]
 
 # Scores of a query that lie further apart than this are WIDE: weights underflow. exp(-WIDE) itself is a normal number with room
 # below it, so products of such weights with gains and reciprocals keep all their digits.
 WIDE = 600.0
-# exp(-GAP) is zero.
-GAP = 800.0
 
 
 @njit(counts=False)
@@ -41,16 +36,3 @@ def is_worth_the_same(lo, n, gain, discount):
         equal = equal and gain[lo + i] == gain[lo]
         total += gain[lo + i] * discount[i]
     return equal, total
-
-
-@njit
-def close_gaps(h, lo, n, out):
-    """Scores of the same policy as h[lo : lo + n], the largest 0, none further than GAP below the one before it.
-
-    Far apart, differences between scores would be rounded away, and with them the noise and the shares of equal scores.
-    """
-    order = np.empty(n, np.int64)
-    stable_order(h[lo : lo + n], order, n)
-    out[order[n - 1]] = 0.0
-    for j in range(n - 2, -1, -1):
-        out[order[j]] = out[order[j + 1]] - min(h[lo + order[j + 1]] - h[lo + order[j]], GAP)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
+from skfairrank._kernels.ragged import widest
+
+__all__ = ["SMALL", "close_gaps", "descending_order", "stable_order"]
 
 SMALL = 256  # up to this size counting is faster than sorting (benchmarks)
+GAP = 800.0  # exp(-GAP) is zero
 
 
 @njit
@@ -42,10 +46,8 @@ def stable_order(key, order, n):
 @njit
 def descending_order(first, last, s, offsets, order, start):
     """Fill order[position - start] with positions, query by query in descending order of s, ties in given order."""
-    widest = 0
-    for q in range(first, last):
-        widest = max(widest, offsets[q + 1] - offsets[q])
-    key, local = np.empty(widest), np.empty(widest, np.int64)
+    most = widest(first, last, offsets)
+    key, local = np.empty(most), np.empty(most, np.int64)
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         if n <= SMALL:
@@ -62,3 +64,16 @@ def descending_order(first, last, s, offsets, order, start):
             stable_order(key, local, n)
             for i in range(n):
                 order[lo - start + i] = lo + local[i]
+
+
+@njit
+def close_gaps(h, lo, n, out):
+    """Scores of the same policy as h[lo : lo + n], the largest 0, none further than GAP below the one before it.
+
+    Far apart, differences between scores would be rounded away, and with them the noise and the shares of equal scores.
+    """
+    order = np.empty(n, np.int64)
+    stable_order(h[lo : lo + n], order, n)
+    out[order[n - 1]] = 0.0
+    for j in range(n - 2, -1, -1):
+        out[order[j]] = out[order[j + 1]] - min(h[lo + order[j + 1]] - h[lo + order[j]], GAP)

@@ -42,7 +42,7 @@ def over_queries(kernel, offsets, nanoseconds: float, *arguments) -> None:
         Rough time on one thread; small work stays on the calling one.
     """
     n_queries = len(offsets) - 1
-    n_blocks = _number_of_blocks(nanoseconds, n_queries) if nanoseconds >= WORTH_A_THREAD else 1
+    n_blocks = _number_of_blocks(nanoseconds, n_queries) if is_worth_threads(nanoseconds) else 1
     if n_blocks <= 1:
         kernel(0, n_queries, *arguments)
         return
@@ -52,7 +52,7 @@ def over_queries(kernel, offsets, nanoseconds: float, *arguments) -> None:
 
 def over_range(kernel, n: int, nanoseconds: float, *arguments, step: int = 1) -> None:
     """Call ``kernel(first, last, *arguments)`` for equal parts of 0 to n - 1, cut at multiples of `step`."""
-    n_blocks = _number_of_blocks(nanoseconds, n) if nanoseconds >= WORTH_A_THREAD else 1
+    n_blocks = _number_of_blocks(nanoseconds, n) if is_worth_threads(nanoseconds) else 1
     if n_blocks <= 1:
         kernel(0, n, *arguments)
         return

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 __all__ = [
     "DOUBLE",
     "DOUBLES",
+    "INDEX",
     "INT",
     "INTS",
     "LANES",
