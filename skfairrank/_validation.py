@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-__all__ = ["as_values", "check_magnitude", "check_one_kind", "check_relevance", "check_scores"]
+__all__ = ["as_values", "as_whole_numbers", "check_magnitude", "check_one_kind", "check_relevance", "check_scores"]
 
 # Beyond this, differences of scores overflow.
 LARGEST_SCORE = 1e150
@@ -42,6 +42,14 @@ def check_one_kind(values, name: str) -> None:
         raise TypeError(
             f"{name} mixes values of several kinds (such as 1 and '1'), which have no order: make them all of one."
         )
+
+
+def as_whole_numbers(values: np.ndarray) -> np.ndarray | None:
+    """Numbers as int64; None where they are not whole, not finite, or no numbers."""
+    if values.dtype.kind not in "iufb" or not (np.abs(values) < 2**53).all():
+        return None
+    integral = values.astype(np.int64)
+    return integral if (integral == values).all() else None
 
 
 def _as_floats(values, name: str) -> np.ndarray:

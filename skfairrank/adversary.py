@@ -138,11 +138,8 @@ class Ascent:
 
     def _uniform(self, batch):
         """Random numbers for the starts of a batch. They are drawn in bulk; the stream does not depend on that."""
-        paths = (
-            len(batch.rows)
-            if self.n_starts == 0
-            else self.n_starts * (1 if self.data.queries.are_of_one_size else len(batch.queries))
-        )
+        sizes = 1 if self.data.queries.are_of_one_size else len(batch.queries)
+        paths = self.n_starts * sizes if self.n_starts else len(batch.rows)
         needed = paths * (self.raw.shape[0] or self.raw.shape[1])
         if self._used + needed > len(self._stock):
             self._stock = np.r_[self._stock[self._used :], self.rng.random(max(4096, needed))]

@@ -14,7 +14,7 @@ from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import policy as _policy
 from skfairrank._kernels.threads import over_queries
 from skfairrank._random import as_generator, draw_keys
-from skfairrank._validation import check_scores
+from skfairrank._validation import as_whole_numbers, check_scores
 from skfairrank.queries import Queries
 from skfairrank.utilities import discounts
 
@@ -122,9 +122,8 @@ def log_probability(scores, ranks, *, qid=None):
     scores = check_scores(scores)
     queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
     given = np.asarray(ranks)
-    numbers_given = given.dtype.kind in "iufb" and (np.abs(given) < 2**53).all()
-    integral = given.astype(np.int64) if numbers_given else None
-    if integral is None or (integral != given).any():
+    integral = as_whole_numbers(given)
+    if integral is None:
         raise ValueError("ranks must be integers, 1 for the best item of each query.")
     integral = np.atleast_2d(integral)
     if integral.ndim != 2 or integral.shape[1] != len(scores):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._validation import as_whole_numbers
 from skfairrank.queries import Queries
 
 __all__ = ["rank_displacement"]
@@ -51,7 +52,7 @@ def rank_displacement(ranks, hypothetical_ranks, *, qid):
         )
     queries = Queries.from_qid(qid, ranks.shape[1])
     n_items = int(queries.sizes[0])
-    if (queries.sizes != n_items).any():
+    if not queries.are_of_one_size:
         other = int(np.argmax(queries.sizes != n_items))
         raise ValueError(
             f"Query {queries.ids[0]} has {n_items} rows and query {queries.ids[other]} has "
@@ -65,9 +66,8 @@ def rank_displacement(ranks, hypothetical_ranks, *, qid):
 
 def _ranks(ranks, name):
     given = np.asarray(ranks)
-    whole = given.dtype.kind in "iufb" and np.isfinite(given).all()
-    integral = given.astype(np.int64) if whole else None
-    if integral is None or (integral != given).any() or given.ndim not in (1, 2) or given.size == 0:
+    integral = as_whole_numbers(given)
+    if integral is None or given.ndim not in (1, 2) or given.size == 0:
         raise ValueError(
             f"{name} of shape {given.shape} and dtype {given.dtype}: give 1-based integer ranks of shape "
             "(n_samples, n_rows), as sample_rankings returns them."
