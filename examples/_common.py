@@ -168,6 +168,18 @@ def table(header, rows) -> str:
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
+AUDITED = {"ndcg": 3, "tau": 3, "disparity": 4}  # columns of an audit, and their digits
+
+
+def audit_table(title: str, report) -> str:
+    """What `skfairrank.inspection.audit` found, with standard errors over queries."""
+    rows = [
+        (name, *(plus_minus(row[column], row[f"{column}_se"], digits) for column, digits in AUDITED.items()))
+        for name, row in report.iterrows()
+    ]
+    return table((title, "NDCG", "tau", "disparity"), rows)
+
+
 def say(message: str) -> None:
     """A line about progress, not among the results."""
     print(message, file=sys.stderr, flush=True)

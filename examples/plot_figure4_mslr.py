@@ -32,7 +32,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import first_file, options, plus_minus, save, say, step_back, table
+from _common import audit_table, first_file, options, save, say, step_back, table
 from sklearn import config_context
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
@@ -185,15 +185,6 @@ def evaluate(rankers, part, X_other):
     )
 
 
-def print_table(results):
-    columns = (("ndcg", 3), ("tau", 3), ("disparity", 4))
-    rows = [
-        (name, *(plus_minus(row[column], row[f"{column}_se"], digits) for column, digits in columns))
-        for name, row in results.iterrows()
-    ]
-    print(table(("test queries", "NDCG", "tau", "disparity"), rows))
-
-
 def fit(ranker, part):
     with config_context(enable_metadata_routing=True):  # hands qid through Project's pipeline
         return ranker.fit(part.data, part.target, qid=part.qid, sensitive_features=part.sensitive_features)
@@ -217,7 +208,7 @@ if files is not None:
     results = evaluate(rankers, task.test, X_hypothetical)
     draws = {f"draw {k}": fit(RandomRanker(random_state=k), task.train) for k in range(10)}
     results.loc["Random"] = evaluate(draws, task.test, X_hypothetical).mean()
-    print_table(results)
+    print(audit_table("test queries", results))
 
 # %%
 # The figure. Standard errors of the points on the lines are about those of the baseline, and left out.
@@ -274,4 +265,4 @@ if files is not None:
         f"All documents: {len(sizes)} training queries of {sizes.min()} to {sizes.max()}; both fits in {seconds:.1f} s"
     )
     X_hypothetical, _ = hypothetical(task.test, task.train, metric)
-    print_table(evaluate(rankers, task.test, X_hypothetical))
+    print(audit_table("test queries", evaluate(rankers, task.test, X_hypothetical)))

@@ -26,7 +26,7 @@ environment variable ``SKFAIRRANK_DATA`` names. ``--full`` takes more values of 
 import matplotlib.pyplot as plt
 import numpy as np
 import sklearn
-from _common import first_file, options, plus_minus, save, standard_error, step_back, table
+from _common import AUDITED, audit_table, first_file, options, plus_minus, save, standard_error, step_back, table
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -176,9 +176,6 @@ def flip_sex(X):
     return X.assign(Sex=X["Sex"].map({"female": "male", "male": "female"}).astype(X["Sex"].dtype))
 
 
-COLUMNS = {"ndcg": 3, "tau": 3, "disparity": 4}
-
-
 def judge(rankers, test):
     return audit(
         rankers,
@@ -191,14 +188,6 @@ def judge(rankers, test):
     )
 
 
-def print_report(report):
-    rows = [
-        (name, *(plus_minus(row[column], row[f"{column}_se"], digits) for column, digits in COLUMNS.items()))
-        for name, row in report.iterrows()
-    ]
-    print(table(("unseen people", "NDCG", "tau", "disparity"), rows))
-
-
 if file is not None:
     plain = make_pipeline(encoder(), PlackettLuceRanker(**SOLVER)).fit(train.X, train.y, qid=train.qid)
     rho = search.best_params_["senstirranker__rho"]
@@ -207,7 +196,11 @@ if file is not None:
             plain, train.X, train.y, cv=cv, scoring=search.scoring["ndcg"], params={"qid": train.qid}
         )
         print(f"plain ranker, NDCG by folds of {name}: {scores.mean():.3f}")
-    print_report(judge({"plain ranker": plain, f"chosen, rho {rho:g}": search.best_estimator_}, test))
+    print(
+        audit_table(
+            "unseen people", judge({"plain ranker": plain, f"chosen, rho {rho:g}": search.best_estimator_}, test)
+        )
+    )
 
 # %%
 # One split shows little: of 200 unseen people few are young, and the disparity of one split may well go the wrong
@@ -221,12 +214,12 @@ def chosen_less_plain(split):
     chosen = clone(search).fit(train.X, train.y, qid=train.qid, sensitive_features=train.groups).best_estimator_
     plain = make_pipeline(encoder(), PlackettLuceRanker(**SOLVER)).fit(train.X, train.y, qid=train.qid)
     report = judge({"chosen": chosen, "plain": plain}, test)
-    return (report.loc["chosen"] - report.loc["plain"])[list(COLUMNS)]
+    return (report.loc["chosen"] - report.loc["plain"])[list(AUDITED)]
 
 
 if file is not None:
     differences = np.array([chosen_less_plain(split) for split in range(n_splits)])
-    cells = zip(differences.mean(axis=0), standard_error(differences), COLUMNS.values())
+    cells = zip(differences.mean(axis=0), standard_error(differences), AUDITED.values())
     row = ("chosen less plain", *(plus_minus(*cell) for cell in cells))
     print(table((f"{n_splits} splits", "NDCG", "tau", "disparity"), [row]))
 
@@ -250,7 +243,7 @@ without_age = GridSearchCV(
 if file is not None:
     without_age.fit(train.X, train.y, qid=train.qid, sensitive_features=train.X["Age"], groups=train.groups)
     rho = without_age.best_params_["senstirranker__rho"]
-    print_report(judge({f"age unseen, rho {rho:g}": without_age.best_estimator_}, test))
+    print(audit_table("unseen people", judge({f"age unseen, rho {rho:g}": without_age.best_estimator_}, test)))
 
 # %%
 # As it was, for what runs after this script.
