@@ -176,9 +176,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         if not _makes_up_names(self.estimator_):
             return ranking_scores(self.estimator_, X)
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "X does not have valid feature names", UserWarning
-            )  # if so, it is said above
+            # If so, it is said above.
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
             return ranking_scores(self.estimator_, X)
 
 

@@ -421,9 +421,8 @@ def _solve_budget(run, adversary, rho):
     candidates, w = [(v, run.converged)], v / scale
     sensitive = np.linalg.norm(basis @ w)
     try:
-        if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(
-            w
-        ):  # away from the kinks: no smoothing
+        # Away from the kinks there is nothing to smooth.
+        if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(w):
             candidates.append((run.minimize(objective, v, None, np.array), run.converged))
         for projector in (np.eye(d) - inside, inside):
             candidates.append((within(projector, v), run.converged))
