@@ -17,6 +17,7 @@ from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank.rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.scores import all_values
 from skfairrank.solvers import solve
 from skfairrank.training import Data, PolicyGradient, TrainingState, train
@@ -209,6 +210,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         metadata = {"qid": qid, "sensitive_features": sensitive_features}
         callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
         data, relevance = self._training_data(X, y, qid)
+        warn_if_nothing_can_be_learned(relevance, data.queries)
         callbacks.begin(Progress.n_reports(self.max_iter))
         streams = spawn_generators(self.random_state, 5)
         state = self._initial_state(data.X.shape[1], streams[0])
