@@ -662,7 +662,7 @@ def fair_gradient(kind, n_samples, h, y, group, offsets, weight, key=None):
     queries = Queries(np.arange(len(offsets) - 1), np.arange(len(h)), offsets, True)
     discount = discounts(int(np.diff(offsets).max()))
     data = Data(np.empty((len(h), 0)), queries, normalized_gains(y, offsets, discount), discount)
-    coefficients, _ = disparity_coefficients(y, group, offsets)
+    coefficients = disparity_coefficients(y, group, offsets)[0]
     batch = Batch(np.arange(queries.n_queries), np.arange(len(h)), offsets, data.gain, key)
     return FairExposureGradient(data, kind, n_samples, coefficients, weight)(batch, h)
 
