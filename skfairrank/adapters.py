@@ -295,7 +295,9 @@ def _model_to_go_on_from(model, name: str, estimator):
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     if hasattr(model, "is_fitted") and not model.is_fitted():  # CatBoost; the others say so themselves
-        raise NotFittedError(f"{name} is a {type(model).__name__} that is not fitted: fit it first, or leave {name} out.")
+        raise NotFittedError(
+            f"{name} is a {type(model).__name__} that is not fitted: fit it first, or leave {name} out."
+        )
     if hasattr(model, "fit") and _library(model) != _library(estimator):
         raise ValueError(
             f"{name} is a {given}, which {type(estimator).__name__} can't go on from: give a fitted "
