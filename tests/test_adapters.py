@@ -12,6 +12,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -566,16 +567,38 @@ def test_sampled_rankings_are_those_of_the_policy():
     np.testing.assert_array_equal(before, np.random.get_state()[1])
 
 
-def test_score_is_the_stochastic_ndcg_and_the_same_each_time():
+def test_score_is_the_ndcg_of_the_sorted_list():
+    """scikit-learn's, query by query, with gains 2^y - 1."""
     X, y, qid = task()
     ranker = Identity().fit(X, y, qid=qid)
-    score = ranker.score(X, y, qid=qid)
-    assert score == ranker.score(X, y, qid=qid, sample_weight=None)
-    assert score == pytest.approx(
-        stochastic_ndcg_score(y, X[:, 0], qid=qid, n_samples=20_000, random_state=1), abs=0.01
-    )
+    expected = [
+        sklearn.metrics.ndcg_score([2.0 ** y[qid == q] - 1], [X[qid == q, 0]]) if (qid == q).sum() > 1 else 1.0
+        for q in np.unique(qid)
+    ]
+    assert ranker.score(X, y, qid=qid) == pytest.approx(np.mean(expected), abs=1e-12)
+    assert ranker.score(X, y, qid=qid) == ranker.score(X, y, qid=qid, sample_weight=None)
+    assert ranker.score(X / 1000, y, qid=qid) == ranker.score(X, y, qid=qid)  # it follows the order alone
     with pytest.raises(ValueError, match="sample_weight"):
         ranker.score(X, y, qid=qid, sample_weight=np.ones(len(y)))
+
+
+@pytest.mark.parametrize(
+    "y, qid",
+    [([3], [0]), ([1, 1, 1], [0, 0, 0]), ([0, 0, 2, 2], [0, 0, 1, 1]), ([0, 1, 2], [0, 1, 2]), ([0, 0], [0, 0])],
+    ids=["one row", "equal", "equal in each query", "a query for each row", "nothing relevant"],
+)
+def test_score_is_nan_where_no_order_is_better_than_another(y, qid):
+    X = column(range(len(y)))
+    for ranker in (Identity(), QueryRanker(LinearRegression())):
+        fitted = ranker.fit(X, y, qid=qid)
+        with pytest.warns(UndefinedMetricWarning, match=rf"none of {len(set(qid))} queries has rows of different"):
+            assert np.isnan(fitted.score(X, y, qid=qid))
+
+
+def test_score_counts_a_query_of_equal_rows_beside_others_as_the_metric_does():
+    assert Identity().fit([[0.0]], [0], qid=[0]).score(column([1, 2, 5]), [2, 1, 7], qid=[0, 0, 1]) == pytest.approx(
+        (0.796708 + 1) / 2, abs=1e-6
+    )  # (2^1 - 1 + (2^2 - 1) / log2(3)) / (2^2 - 1 + 1 / log2(3)) = .796708
 
 
 def test_score_without_qid_is_an_error_after_a_fit_on_several_queries():
@@ -595,7 +618,7 @@ def test_fit_without_qid_warns_that_all_rows_are_one_query():
     assert len(caught) == 1 and ranker.n_queries_ == 1
     assert 0 < ranker.score(X, y) <= 1
     # One row can't be anything else, and one id for all says that it is meant: no warning (warnings are errors here).
-    assert QueryRanker(Ridge()).fit([[0.2]], [3]).score([[0.2]], [3]) == 1
+    assert QueryRanker(Ridge()).fit([[0.2]], [3]).n_queries_ == 1
     QueryRanker(Ridge()).fit(X, y, qid=np.zeros(len(X)))
 
 
