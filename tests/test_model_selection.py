@@ -517,15 +517,20 @@ class Weighted(QueryRanker):
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("procedure", CUTTING)
 @pytest.mark.parametrize("cv", [3, KFold(2, shuffle=True, random_state=0), ShuffleSplit(2, random_state=0)], ids=str)
-@pytest.mark.parametrize("wrap", [lambda r: r, lambda r: make_pipeline(StandardScaler(), r)], ids=["alone", "pipeline"])
-def test_whatever_cuts_queries_warns_where_it_scores(procedure, cv, wrap):
+def test_whatever_cuts_queries_warns_where_it_scores(procedure, cv):
     """Folds of rows; the rows lie in any order, so nearly every query is cut."""
     X, y, qid, _ = task()
-    model = wrap(Weighted(Ridge()))
-    if procedure == "elimination" and hasattr(model, "steps"):
-        pytest.skip("RFECV wants coef_, which a pipeline has not")
     with pytest.warns(UserWarning, match=CUTS):
-        CUTTING[procedure](model, X, y, qid, cv=cv, scoring=LENIENT)
+        CUTTING[procedure](Weighted(Ridge()), X, y, qid, cv=cv, scoring=LENIENT)
+
+
+@pytest.mark.usefixtures("routing")
+def test_cut_queries_are_seen_through_a_pipeline_and_a_nested_search():
+    X, y, qid, _ = task()
+    pipe = make_pipeline(StandardScaler(), ranker())
+    for model, cv in ((pipe, 3), (GridSearchCV(pipe, {}, cv=3, scoring=LENIENT), QueryKFold(2))):
+        with pytest.warns(UserWarning, match=CUTS):
+            cross_validate(model, X, y, cv=cv, scoring=LENIENT, params={"qid": qid})
 
 
 @pytest.mark.usefixtures("routing")
