@@ -96,9 +96,11 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._validated(X, reset=True)
         queries = queries_in_fit(qid, len(X))
         self.n_queries_ = queries.n_queries
+        for name in ("mean_", "scale_"):
+            vars(self).pop(name, None)  # an earlier fit's
         if self.n_queries_ == 1:
-            mean, scale = _mean_and_scale(X, queries.offsets)
-            self.mean_, self.scale_ = mean[0], scale[0]
+            first, mean, scale = _moments(X, queries.offsets)
+            self.mean_, self.scale_ = first[0] + mean[0], scale[0]
         return self
 
     def transform(self, X, *, qid=None):
@@ -127,11 +129,11 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if qid is not None:
             queries = Queries.from_qid(qid, len(X))
             grouped = queries.group(X)
-            mean, scale = _mean_and_scale(grouped, queries.offsets)
-            return queries.ungroup(self._scaled(grouped, mean, scale, queries.sizes))
+            return queries.ungroup(self._scaled(grouped, *_moments(grouped, queries.offsets), queries.sizes))
         if self.n_queries_ > 1:
             raise ValueError(f"transform got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
-        return self._scaled(X, self.mean_[None], self.scale_[None], [len(X)])
+        no_more = np.zeros_like(self.mean_)
+        return self._scaled(X, self.mean_[None], no_more[None], self.scale_[None], [len(X)])
 
     def fit_transform(self, X, y=None, *, qid=None):
         """``fit(X, qid=qid).transform(X, qid=qid)``.
@@ -153,22 +155,29 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_magnitude(X)
         return X
 
-    def _scaled(self, X, mean, scale, sizes):
-        """Rows lying query by query, with the mean and the scale of each query, shape (n_queries, n_features)."""
+    def _scaled(self, X, first, mean, scale, sizes):
+        """Rows lying query by query, less `first` and `mean` of their query, divided by its scale.
+
+        These have shape (n_queries, n_features).
+        """
         is_constant = scale == 0
-        divisor = np.where(is_constant, 1.0, scale) if self.with_std else np.ones_like(scale)
-        scaled = X - np.repeat(mean, sizes, axis=0) if self.with_mean else X.astype(np.float64)
-        scaled /= np.repeat(divisor, sizes, axis=0)
+        scaled = X.astype(np.float64)
+        if self.with_mean:
+            scaled -= np.repeat(first, sizes, axis=0)
+            scaled -= np.repeat(mean, sizes, axis=0)
+        if self.with_std:
+            scaled /= np.repeat(np.where(is_constant, 1.0, scale), sizes, axis=0)
         if self.with_mean:
             # Rounding must not tell rows apart that are alike: trees and scalers see the sign of anything.
             scaled[np.repeat(is_constant, sizes, axis=0)] = 0.0
         return scaled.astype(X.dtype, copy=False)
 
 
-def _mean_and_scale(X, offsets):
-    """Mean and standard deviation of each query's features, 0 where they are constant, shape (n_queries, n_features).
+def _moments(X, offsets):
+    """Each query's first row, its mean less that row, and its standard deviation, 0 where a feature is constant.
 
-    Rows lie query by query. Sums are of differences from the query's first row, which are exact where values are close.
+    Rows lie query by query; the three have shape (n_queries, n_features). Differences from the first row are exact where
+    values are close, so that an offset costs no digits.
     """
     starts, sizes = offsets[:-1], np.diff(offsets)
     first = X[starts].astype(np.float64)
@@ -182,4 +191,4 @@ def _mean_and_scale(X, offsets):
     # Divided by the largest, so that squares of small numbers do not vanish.
     difference /= np.repeat(np.where(is_constant, 1.0, largest), sizes, axis=0)
     deviation = largest * np.sqrt(np.add.reduceat(difference**2, starts, axis=0) / sizes[:, None])
-    return first + mean, np.where(is_constant, 0.0, deviation)
+    return first, mean, np.where(is_constant, 0.0, deviation)
