@@ -320,7 +320,7 @@ def _check_fit_params(fit_params, queries: Queries) -> None:
 def _eval_arguments(arguments, argument, taken, estimator) -> dict:
     """Evaluation sets sorted by query, under the names that the library knows."""
     eval_set, eval_qid = arguments["eval_set"], arguments.pop("eval_qid", None)
-    alone = isinstance(eval_set, tuple) and not any(isinstance(part, tuple) for part in eval_set[:1])
+    alone = isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple)
     if alone:
         eval_set, eval_qid = [eval_set], None if eval_qid is None else [eval_qid]
     _check_pairs(eval_set)
