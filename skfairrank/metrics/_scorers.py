@@ -10,6 +10,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _num_samples
 
+from skfairrank._folds import warn_if_queries_are_cut
 from skfairrank.metrics._exposure import (
     group_exposure_difference,
     group_exposure_disparity,
@@ -115,6 +116,7 @@ class QueryScorer:
         qid = given.pop("qid", qid)
         if qid is None:
             raise ValueError(f"{self!r} got no qid: {REMEDY}")
+        warn_if_queries_are_cut()
         if "s2" in self._inputs:
             hypothetical = self._hypothetical(X, given.pop("X_hypothetical", None))
             if _num_samples(hypothetical) != _num_samples(X):
