@@ -217,9 +217,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         self.n_queries_ = data.queries.n_queries
         self._prepare(data, relevance, sensitive_features)
         self._optimise(data, state, streams[1:], callbacks)
-        for name, value in self._fitted_attributes(state).items():
-            setattr(self, name, value)
-        self._interrupted = state.interrupted
+        vars(self).update(self._fitted_attributes(state), _interrupted=state.interrupted)  # in one go: Ctrl-C may come again
         if state.interrupted:
             warn_caller(
                 f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
@@ -305,7 +303,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
                 tol=self.tol,
                 n_iter_no_change=self.n_iter_no_change,
                 steps_per_pass=-(-data.queries.n_queries // batch_size),
-                n_plain=n_plain,
+                n_plain=n_plain if 0 < rho and n_plain < self.max_iter else 0,
             )
         progress = Progress(self, int(self.max_iter), callbacks, self._fitted_attributes, stopping)
         train(
