@@ -62,7 +62,9 @@ def test_a_target_says_what_happens_and_echoes_no_command(make, target):
 
 def test_an_error_is_shown_and_ends_make(make, tmp_path):
     make("setup")
-    (tmp_path / ".venv" / "bin" / "mypy").write_text("#!/bin/sh\necho 'a type is wrong' >&2\nexit 1\n", encoding="utf-8")
+    (tmp_path / ".venv" / "bin" / "mypy").write_text(
+        "#!/bin/sh\necho 'a type is wrong' >&2\nexit 1\n", encoding="utf-8"
+    )
     done = make("test")
     assert done.returncode != 0 and "a type is wrong" in done.stderr and "did python" not in done.stdout
 
