@@ -43,7 +43,8 @@ class PointLabels:
 
     def __init__(self, ax, xy, texts, colors):
         self.ax, self.xy = ax, np.asarray(xy, dtype=float)
-        self._drawn, self._corners = None, None
+        # What the axes looked like when places were last found, and these places.
+        self._drawn, self._corners = None, np.empty((0, 2))
         self.texts = [
             ax.annotate(
                 text,
@@ -69,7 +70,7 @@ class PointLabels:
             self._corners, self._drawn = self._places(renderer), drawn
         return Affine2D().translate(*self._corners[k])
 
-    def _what_is_drawn(self):
+    def _what_is_drawn(self) -> tuple:
         ax = self.ax
         contents = tuple(len(artists) for artists in (ax.lines, ax.collections, ax.texts))
         scales = (ax.get_xscale(), ax.get_yscale(), ax.figure.dpi)
