@@ -1,7 +1,7 @@
 """scikit-learn estimators for individually fair learning to rank."""
 
 from skfairrank.adapters import QueryRanker
-from skfairrank.fair_metric import SensitiveSubspaceMetric
+from skfairrank.fair_metrics.subspace import SensitiveSubspaceMetric
 from skfairrank.path import SenSTIRPath, senstir_path
 from skfairrank.rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 

@@ -18,7 +18,7 @@ from skfairrank._kernels.transport import smallest_gaps, transport_distances
 from skfairrank._kernels.vectors import LANES
 from skfairrank._validation import check_magnitude
 
-__all__ = ["ADVERSARIES", "Ascent", "Attack", "ExactBox", "ExactBudget"]
+__all__ = ["ADVERSARIES", "Ascent", "Attack", "ExactBox", "ExactBudget", "ExactGaps", "GapsAscent", "gaps_of"]
 
 
 class Attack(NamedTuple):
@@ -175,25 +175,82 @@ class ExactBudget:
         )
         return Attack(value, spent, self._gradient, self.rho * multiplier)
 
+    def dual_norm(self, slope):
+        """As of `ExactBox`."""
+        sensitive = self.basis @ slope
+        fair = slope - self.basis.T @ sensitive
+        return max(_ratio(np.linalg.norm(sensitive), self.radius), _ratio(np.linalg.norm(fair), np.sqrt(self.epsilon)))
+
 
 class ExactBox:
     """The supremum over a box: each coefficient along the raw V_k within r, each coordinate of the free move within delta.
 
-    For scores w.x (docs/exact.md): R = mean_q n_q/2 (r sum_k |V_k.w| + delta ||w||_1)^2.
+    For scores w.x (docs/exact.md): R = mean_q n_q/2 (r sum_k |V_k.w| + sum_j reach_j |w_j|)^2, here with reach_j = delta.
     """
 
     def __init__(self, data, metric, *, subspace_radius, feature_radius, **_):
-        self.subspace_radius, self.feature_radius = float(subspace_radius), float(feature_radius)
-        self.raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
+        self._set_up(data, metric, metric.directions_, subspace_radius, np.full(data.X.shape[1], float(feature_radius)))
+
+    def _set_up(self, data, metric, raw, subspace_radius, reach):
+        self.raw = np.ascontiguousarray(raw, dtype=np.float64)
         self.basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
+        self.subspace_radius, self.reach = float(subspace_radius), reach
         self.mean_size = float(data.queries.sizes.mean())
-        self._gradient = np.empty(self.raw.shape[1])
+        self._gradient = np.empty(len(reach))
 
     def attack(self, batch, w, lambda_):
         value, spent = _attack.exact_box(
-            w, self.raw, self.basis, self.mean_size, self.subspace_radius, self.feature_radius, self._gradient
+            w, self.raw, self.basis, self.mean_size, self.subspace_radius, self.reach, self._gradient
         )
         return Attack(value, spent, self._gradient, lambda_)
 
+    def dual_norm(self, slope):
+        """The largest slope.w of weights whose R is mean_size/2, or more than that: it ends a grid of rho."""
+        return max(map(_ratio, np.abs(slope), self.reach), default=0.0)
 
-ADVERSARIES = {"ascent": Ascent, "exact": ExactBudget, "exact_box": ExactBox}
+
+class ExactGaps(ExactBox):
+    """The supremum over moves of each feature by the groups' gap in it, independently of the others.
+
+    The box without directions, with reach_j = gap_radius g_j + delta (docs/exact.md): a lasso in which a weight costs as much as
+    its feature gives the group away. Nothing can be made up for, as along a direction: weights of opposite signs do not cancel.
+    """
+
+    def __init__(self, data, metric, *, gap_radius, feature_radius, **_):
+        reach = float(gap_radius) * gaps_of(metric) + float(feature_radius)
+        self._set_up(data, metric, np.zeros((0, data.X.shape[1])), 0.0, reach)
+
+
+class GapsAscent(Ascent):
+    """The ascent of the paper with its first phase along single features, in units of gap_radius times the groups' gaps."""
+
+    def __init__(self, data, metric, *, gap_radius, **settings):
+        super().__init__(data, metric, **settings)
+        gaps = float(gap_radius) * gaps_of(metric)
+        self.raw = np.ascontiguousarray(np.diag(gaps)[gaps > 0])
+
+
+def gaps_of(metric) -> np.ndarray:
+    """The groups' gaps in the features, as the metric has learned them."""
+    if not hasattr(metric, "gaps_"):
+        raise ValueError(
+            f'{type(metric).__name__} has no gaps_: adversary="gaps" needs a metric that knows how far groups lie apart in each '
+            "feature, such as SensitiveSubspaceMetric."
+        )
+    return np.asarray(metric.gaps_, dtype=np.float64)
+
+
+def _ratio(slope, radius) -> float:
+    """slope / radius, and 0 where there is nothing to gain."""
+    if slope == 0:
+        return 0.0
+    return float(slope / radius) if radius > 0 else np.inf
+
+
+ADVERSARIES = {
+    "ascent": Ascent,
+    "exact": ExactBudget,
+    "exact_box": ExactBox,
+    "gaps": ExactGaps,
+    "gaps_ascent": GapsAscent,
+}

@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skfairrank import scores
 from skfairrank.adversary import ADVERSARIES
+from skfairrank.plackett_luce import EXACT_LIMIT
 from skfairrank.rankers import SenSTIRRanker
 from skfairrank.rankers._progress import mean_utility
 from skfairrank.training import Batch, PolicyGradient
@@ -75,7 +76,8 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
         over the items of a query, in squared units of scores. The paper uses .0003 to 100.)
     n_rhos : int, default=40
     estimator : SenSTIRRanker, optional
-        Settings of the fits. Default: ``SenSTIRRanker(adversary="exact_box", solver="lbfgs")``.
+        Settings of the fits. Default: ``SenSTIRRanker(adversary="exact_box", solver="lbfgs")``, and where a query has more than
+        `skfairrank.plackett_luce.EXACT_LIMIT` items ``solver="adam"`` with ``gradient="plrank"``, which samples.
     **params
         Other settings of the estimator, such as ``metric=`` or ``subspace_radius=``. With ``solver="adam"`` the first fit takes
         `max_iter` steps and all further ones together as many again.
@@ -87,7 +89,7 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
     Raises
     ------
     ValueError
-        If rhos are negative, or the grid is to be found for adversary="ascent" (give `rhos`).
+        If rhos are negative, or the grid is to be found for an adversary without a closed form (give `rhos`).
 
     Examples
     --------
@@ -108,15 +110,18 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
     if rhos is None:
         if not isinstance(n_rhos, Integral) or n_rhos < 2:
             raise ValueError(f"n_rhos={n_rhos!r}: give an integer >= 2.")
-        if ranker.adversary == "ascent":
+        if not hasattr(ADVERSARIES[ranker.adversary], "dual_norm"):
             raise ValueError(
-                'The grid of rho is found for the exact adversaries only: give rhos=, or adversary="exact_box".'
+                'The grid of rho is found for adversaries in closed form only: give rhos=, or adversary="gaps", "exact_box" or '
+                '"exact".'
             )
     else:
         rhos = np.sort(np.atleast_1d(np.asarray(rhos, dtype=np.float64)))
         if rhos.ndim != 1 or not len(rhos) or not np.isfinite(rhos).all() or rhos[0] < 0:
             raise ValueError(f"rhos must be finite numbers >= 0, got {rhos.tolist()}.")
     data, _ = ranker._training_data(X, y, qid)
+    if estimator is None and "solver" not in params and data.queries.sizes.max() > EXACT_LIMIT:
+        ranker.set_params(solver="adam", **{"gradient": "plrank", "max_iter": 2000, **params})
     metric = ranker._learn_metric(data.X, sensitive_features)
     ranker.set_params(metric=FrozenEstimator(metric), warm_start=True)
     if rhos is None:
@@ -145,7 +150,7 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
 
 
 def _regularizer(ranker, data) -> float:
-    if ranker.adversary == "ascent":
+    if not hasattr(ADVERSARIES[ranker.adversary], "dual_norm"):
         values = ranker.history_["regularizer"]
         return float(values[-max(1, len(values) // 10) :].mean())
     return _exact_regularizer(ranker, data, ranker.coef_)
@@ -167,16 +172,8 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     slope_of_scores, _, _ = PolicyGradient(data, "plrank", 100)(batch, np.zeros(len(order)))
     slope = np.empty(data.X.shape[1])
     scores.pull_back(data.X, order, slope_of_scores, 1.0 / n_queries, slope)
-    metric = ranker.metric.estimator
-    if ranker.adversary == "exact_box":
-        steepest = _ratio(np.abs(slope).max(), ranker.feature_radius)
-    else:
-        sensitive = metric.sensitive_basis_ @ slope
-        fair = slope - metric.sensitive_basis_.T @ sensitive
-        steepest = max(
-            _ratio(np.linalg.norm(sensitive), ranker.subspace_radius),
-            _ratio(np.linalg.norm(fair), np.sqrt(ranker.epsilon)),
-        )
+    settings = ranker._attack_settings()
+    steepest = ADVERSARIES[ranker.adversary](data, ranker.metric.estimator, rng=None, **settings).dual_norm(slope)
     if not 0 < steepest < np.inf:
         raise ValueError(
             "No grid of rho can be found: utility does not depend on the features, or the regulariser leaves free what "
@@ -208,10 +205,3 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
             break
         lost_before, low = lost, low / 10.0
     return np.geomspace(min(low, high / 10.0), high, n_rhos)
-
-
-def _ratio(slope, radius) -> float:
-    """slope / radius, and 0 where there is nothing to gain."""
-    if slope == 0:
-        return 0.0
-    return float(slope / radius) if radius > 0 else np.inf

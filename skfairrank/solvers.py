@@ -251,7 +251,7 @@ class _Box:
         raw, r = adversary.raw / scale, adversary.subspace_radius
         d = raw.shape[1]
         self.axes = (raw != 0).sum(axis=1) == 1
-        self.weight = adversary.feature_radius / scale + r * np.abs(raw[self.axes]).sum(axis=0)
+        self.weight = adversary.reach / scale + r * np.abs(raw[self.axes]).sum(axis=0)
         sloped = raw[~self.axes]
         self.length = np.linalg.norm(sloped, axis=1)
         self.directions = sloped / self.length[:, None]

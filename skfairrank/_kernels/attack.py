@@ -180,15 +180,15 @@ def ascent_attack(
 
 
 @njit
-def exact_box(w, raw, basis, mean_size, subspace_radius, feature_radius, gradient):
-    """R = mean_size/2 (r sum_k |V_k.w| + delta ||w||_1)^2; fills its (sub)gradient and returns R and what d_Q it spends."""
+def exact_box(w, raw, basis, mean_size, subspace_radius, reach, gradient):
+    """R = mean_size/2 (r sum_k |V_k.w| + sum_j reach_j |w_j|)^2; fills its (sub)gradient and returns R and what d_Q it spends."""
     d = len(w)
     total, spent = 0.0, 0.0
     for k in range(d):
-        total += feature_radius * abs(w[k])
-        gradient[k] = feature_radius * np.sign(w[k])
+        total += reach[k] * abs(w[k])
+        gradient[k] = reach[k] * np.sign(w[k])
         spent += gradient[k] * gradient[k]
-    for r in range(basis.shape[0]):  # the cost of the free move delta sign(w) outside the sensitive subspace
+    for r in range(basis.shape[0]):  # the cost of the free move reach sign(w) outside the sensitive subspace
         spent -= dot_with_row(basis, r, gradient) ** 2
     for r in range(raw.shape[0]):
         along = dot_with_row(raw, r, w)

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._kernels import attack as _attack
 from skfairrank._random import as_generator
-from skfairrank.fair_metric import check_same_features
+from skfairrank.adversary import gaps_of
+from skfairrank.fair_metrics.subspace import check_same_features
 from skfairrank.queries import Queries
 
 __all__ = ["invariance_regularizer"]
@@ -26,8 +27,9 @@ def invariance_regularizer(
     qid,
     metric=None,
     epsilon=0.01,
-    subspace_radius=0.2,
+    subspace_radius=1.0,
     feature_radius=None,
+    gap_radius=None,
     adversary="exact",
     n_steps=500,
     n_starts=8,
@@ -46,8 +48,11 @@ def invariance_regularizer(
     ``"exact_box"``: each coefficient along the raw directions within r, each coordinate of e within delta:
     :math:`R = \mathrm{mean}_q \frac{n_q}{2} (r \sum_k |V_k w| + \delta \|w\|_1)^2`.
 
-    ``"ascent"``: projected gradient ascent inside the bounds of "exact_box" where `feature_radius` is given, else of "exact". It
-    cannot exceed the exact value.
+    ``"gaps"``: each coordinate j of the move within :math:`r g_j + \delta`, with :math:`g_j` the groups' gap in feature j (the
+    metric's `gaps_`) and r the `gap_radius`: :math:`R = \mathrm{mean}_q \frac{n_q}{2} (\sum_j (r g_j + \delta) |w_j|)^2`.
+
+    ``"ascent"``: projected gradient ascent inside the bounds of "gaps" where `gap_radius` is given, of "exact_box" where
+    `feature_radius` is, else of "exact". It cannot exceed the exact value.
 
     Parameters
     ----------
@@ -60,11 +65,13 @@ def invariance_regularizer(
         Default: the ranker's own `metric_`.
     epsilon : float, default=0.01
         Bound on the mean d_Q, in squared feature units.
-    subspace_radius : float, default=0.2
-        Bound r on the sensitive move; in feature units for "exact", in units of the raw directions for "exact_box".
+    subspace_radius : float, default=1.0
+        Bound r on the sensitive move; in feature units for "exact", in units of the directions for "exact_box".
     feature_radius : float, optional
-        Bound delta, in feature units. "exact_box" needs it.
-    adversary : {"exact", "exact_box", "ascent"}, default="exact"
+        Bound delta, in feature units. "exact_box" needs it; for "gaps" it is 0 by default.
+    gap_radius : float, optional
+        Bound r on the move of a feature, in units of the groups' gap in it. For "gaps" it is 1 by default.
+    adversary : {"exact", "exact_box", "gaps", "ascent"}, default="exact"
     n_steps, n_starts : int, default=500, 8
         Steps and random starts of the ascent.
     random_state : None, int, RandomState or Generator
@@ -99,7 +106,8 @@ def invariance_regularizer(
             f"There are {len(weights)} weights, X has {X.shape[1]} features and the metric {metric.directions_.shape[1]}: "
             "they must be the same features."
         )
-    for name, value in (("epsilon", epsilon), ("subspace_radius", subspace_radius), ("feature_radius", feature_radius)):
+    bounds = {"epsilon": epsilon, "subspace_radius": subspace_radius}
+    for name, value in {**bounds, "feature_radius": feature_radius, "gap_radius": gap_radius}.items():
         if value is not None and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
             raise ValueError(f"{name}={value!r}: give a finite number >= 0.")
     for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
@@ -112,19 +120,20 @@ def invariance_regularizer(
     gradient = np.empty_like(weights)
     if adversary == "exact":
         return _attack.exact_budget(weights, basis, sizes, shares, float(epsilon), float(subspace_radius), gradient)[0]
-    if adversary == "exact_box":
-        if feature_radius is None:
-            raise ValueError(
-                'adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.'
-            )
-        return _attack.exact_box(
-            weights, raw, basis, float(sizes @ shares), float(subspace_radius), float(feature_radius), gradient
-        )[0]
+    if adversary not in ("exact_box", "gaps", "ascent"):
+        raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box", "gaps" or "ascent".')
+    if adversary == "exact_box" and feature_radius is None:
+        raise ValueError('adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.')
+    reach = np.full(len(weights), float(feature_radius or 0.0))
+    if adversary == "gaps" or (adversary == "ascent" and gap_radius is not None):
+        reach += (1.0 if gap_radius is None else float(gap_radius)) * gaps_of(metric)
+        raw = raw[:0]
     if adversary != "ascent":
-        raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box" or "ascent".')
+        mean_size = float(sizes @ shares)
+        return _attack.exact_box(weights, raw, basis, mean_size, float(subspace_radius), reach, gradient)[0]
     rng = as_generator(random_state)
-    if feature_radius is not None:
-        gap = _ascend_in_box(weights, raw, subspace_radius, feature_radius, n_steps, n_starts, rng)
+    if gap_radius is not None or feature_radius is not None:
+        gap = _ascend_in_box(weights, raw, subspace_radius, reach, n_steps, n_starts, rng)
         return float(sizes @ shares) / 2.0 * gap**2
     return _ascend_in_budget(weights, basis, sizes, shares, epsilon, subspace_radius, n_steps, n_starts, rng)
 
@@ -160,13 +169,13 @@ def _weights_and_metric(estimator_or_weights, metric):
 
 def _ascend_in_box(w, raw, radius, delta, n_steps, n_starts, rng):
     """Largest |score change| of one item that projected ascent finds in the box; steps reach across it in a tenth of them."""
-    along, best = raw @ w, 0.0
+    along, best = raw @ w, 0.0  # delta has an entry for each feature
     for _ in range(n_starts):
         c, e = rng.uniform(-radius, radius, len(raw)), rng.uniform(-delta, delta, len(w))
         for _ in range(n_steps):
             gap = along @ c + w @ e
             c = np.clip(c + _step(gap * along, radius, n_steps), -radius, radius)
-            e = np.clip(e + _step(gap * w, delta, n_steps), -delta, delta)
+            e = np.clip(e + _step(gap * w, float(delta.max()), n_steps), -delta, delta)
         best = max(best, abs(along @ c + w @ e))
     return best
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skfairrank.adversary import ADVERSARIES
-from skfairrank.fair_metric import SensitiveSubspaceMetric, check_same_features
+from skfairrank.adversary import ADVERSARIES, Ascent, ExactBox
+from skfairrank.fair_metrics.subspace import SensitiveSubspaceMetric, check_same_features
 from skfairrank.rankers._base import PlackettLuceRanker
 from skfairrank.solvers import zeros_of
 
@@ -76,10 +76,13 @@ class SenSTIRRanker(PlackettLuceRanker):
     score_function, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
 validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         As for `PlackettLuceRanker`.
-    adversary : {"ascent", "exact", "exact_box"}, default="ascent"
+    adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent"}, default="ascent"
         How q' is found. "ascent": Adam along the sensitive directions, then freely (the paper's). "exact": the supremum within
         `subspace_radius` and the budget `epsilon`, in closed form. "exact_box": within `subspace_radius` along each direction and
-        `feature_radius` in each feature, in closed form; what the paper's ascent comes to in effect (docs/exact.md).
+        `feature_radius` in each feature, in closed form; what the paper's ascent comes to in effect (docs/exact.md). "gaps": each
+        feature within `gap_radius` times the groups' gap in it (the metric's `gaps_`), plus `feature_radius`, in closed form: a
+        weight costs as much as its feature gives the group away. "gaps_ascent": the ascent with its first phase along single
+        features instead of directions, in units of `gap_radius` times their gaps.
     subspace_step_size, subspace_n_steps : float, int, default=0.01, 20
         Adam's step and number of steps of the subspace attack, in units of the raw directions (the paper's as, ae).
     subspace_init : float, default=0.005
@@ -88,15 +91,17 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper.
     full_step_size, full_n_steps : float, int, default=0.001, 20
         Adam's step and number of steps of the full attack, in feature units (the paper's fs, fe).
-    subspace_radius : float, default=0.2
-        For the exact adversaries: bound on the sensitive move of an item. "exact": its Euclidean norm, in feature units;
-        "exact_box": each coefficient along the raw directions.
+    subspace_radius : float, default=1.0
+        For "exact" and "exact_box": bound on the sensitive move of an item. "exact": its Euclidean norm, in feature units;
+        "exact_box": each coefficient along the directions, so that 1 leads as far as the groups lie apart.
+    gap_radius : float, default=1.0
+        For "gaps" and "gaps_ascent": bound on the move of each feature, in units of the groups' gap in it.
     feature_radius : float, default=0.02
-        For "exact_box": bound on each coordinate of the free move, in feature units.
+        For "exact_box" and "gaps": bound on each coordinate of the free move, in feature units.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
     relax : float, default=0.0
-        For "exact_box", after the relaxed lasso: weights and sensitive directions that the box set to zero stay
+        For "gaps" and "exact_box", after the relaxed lasso: weights and sensitive directions that were set to zero stay
         there, and the other weights are fitted again with ``rho * (1 - relax)``. In [0, 1]. With `solver="adam"`
         weights count as zero within twice the learning rate, and the second fit takes as many steps again.
 
@@ -106,8 +111,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     metric_ : SensitiveSubspaceMetric
         The fair metric as fitted.
     lambda_ : float
-        Multiplier of the transport budget after the last step (rho times that of the paper's dual). Under "exact_box", which
-        has no budget, it stays where it starts.
+        Multiplier of the transport budget after the last step (rho times that of the paper's dual). Under "exact_box" and
+        "gaps", which have no budget, it stays where it starts.
     n_iter_ : int
     history_ : dict of ndarray, each with one entry per step
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
@@ -150,6 +155,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "full_step_size": [Interval(Real, 0, None, closed="left")],
         "full_n_steps": [Interval(Integral, 0, None, closed="left")],
         "subspace_radius": [Interval(Real, 0, None, closed="left")],
+        "gap_radius": [Interval(Real, 0, None, closed="left")],
         "feature_radius": [Interval(Real, 0, None, closed="left")],
         "fair_start": [Interval(Real, 0, 1, closed="both")],
         "relax": [Interval(Real, 0, 1, closed="both")],
@@ -169,7 +175,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         subspace_n_starts=4,
         full_step_size=0.001,
         full_n_steps=20,
-        subspace_radius=0.2,
+        subspace_radius=1.0,
+        gap_radius=1.0,
         feature_radius=0.02,
         fair_start=0.1,
         relax=0.0,
@@ -216,6 +223,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         self.full_step_size = full_step_size
         self.full_n_steps = full_n_steps
         self.subspace_radius = subspace_radius
+        self.gap_radius = gap_radius
         self.feature_radius = feature_radius
         self.fair_start = fair_start
         self.relax = relax
@@ -243,23 +251,25 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     def _attack_settings(self):
         names = (
             "rho", "epsilon", "subspace_step_size", "subspace_n_steps", "subspace_init", "subspace_n_starts", "full_step_size",
-            "full_n_steps", "subspace_radius", "feature_radius",
+            "full_n_steps", "subspace_radius", "gap_radius", "feature_radius",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def _optimise(self, data, state, streams, callbacks):
-        if self.relax > 0 and self.adversary != "exact_box":
+        adversary = ADVERSARIES[self.adversary]
+        if self.relax > 0 and not issubclass(adversary, ExactBox):
             raise ValueError(
-                f'relax={self.relax} needs adversary="exact_box": other adversaries set no weights to zero.'
+                f'relax={self.relax} needs adversary="gaps" or "exact_box": other adversaries set no weights to zero.'
             )
-        if self.rho > 0 and self.solver == "lbfgs" and self.adversary == "ascent":
+        if self.rho > 0 and self.solver == "lbfgs" and issubclass(adversary, Ascent):
             raise ValueError(
-                'solver="lbfgs" needs a regulariser in closed form: set adversary="exact" or "exact_box", or use solver="adam".'
+                'solver="lbfgs" needs a regulariser in closed form: set adversary="gaps", "exact_box" or "exact", or use '
+                'solver="adam".'
             )
         super()._optimise(data, state, streams, callbacks)
         if self.relax == 0 or self.rho == 0 or state.interrupted:
             return
-        raw, rho, first = self.metric_.directions_, self.rho * (1.0 - self.relax), state.history
+        raw, rho, first = self._adversary(data, streams[2]).raw, self.rho * (1.0 - self.relax), state.history
         steps = state.n_iter
         if self.solver == "lbfgs":
             state.n_iter = 0

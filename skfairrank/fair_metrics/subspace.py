@@ -5,19 +5,23 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairrank._validation import as_values, check_one_kind
 from skfairrank._warnings import warn_caller
+from skfairrank.fair_metrics._attributes import read_attributes, read_column, said_of
+from skfairrank.fair_metrics._differences import Difference
+from skfairrank.fair_metrics._rows import canonical_order
+from skfairrank.fair_metrics._summary import MetricSummary
 from skfairrank.queries import Queries
 from skfairrank.transport import pairing_cost, transport_plan
 
 __all__ = ["SensitiveSubspaceMetric", "check_same_features"]
+
+_BLOCK = 1 << 14  # rows projected at once
 
 
 class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -35,16 +39,32 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
     directions : array-like, shape (n_directions, n_features) or (n_features,), optional
         Sensitive directions, in units of the features.
     sensitive_columns : list of int or str, int or str, optional
-        Columns of X that are sensitive, by position or name. Each is predicted from the columns not named here, and
-        contributes the direction of that prediction and its own basis vector.
+        Columns of X that are sensitive, by position or name. Each contributes a direction among the columns not named here, and
+        its own basis vector.
+    direction : {"coefficients", "difference"}, default="coefficients"
+        What is learned. "coefficients", as in the paper: the coefficients of a linear model that predicts the attribute. They say
+        what *predicts* the group; where features are correlated that is not how the groups *differ*, and a ranker told to ignore
+        it may go on telling the groups apart: `summary` says how much of the difference the directions hold. "difference": how
+        the groups differ, i.e. the difference of their mean rows; of a numeric attribute the change of the features that goes
+        with one standard deviation; of more than two classes the principal directions of their means, the fewest that hold nine
+        tenths of the difference. See the user guide for when each is wanted.
+    scale : {"gap", "raw"}, default="gap"
+        Length of learned coefficients, which the attack of `SenSTIRRanker` takes as its unit. "gap": as far as the groups lie
+        apart along the direction (of a numeric attribute: per standard deviation), so that a step of 1 leads from group to group.
+        "raw": as the model has them, as in the paper; that length depends on the model's regularisation and on the number of
+        rows. A column named in `sensitive_columns` has length 1 when raw. Differences are as long as they are with either.
+    categorical : bool, list of int or str, or None, default=None
+        Whether attributes that are numbers of more than two values are codes of categories: True (all of them), False (none), or
+        a list of those that are, by name or position. None takes them for amounts, and warns where they are few whole numbers.
     classifier : estimator, optional
         Linear classifier for bool, string, categorical or two-valued attributes; default ``LogisticRegression()`` with more
         iterations. Two classes give one direction, K > 2 classes K directions (its `coef_`).
     regressor : estimator, optional
-        Linear regressor for numeric attributes of more than two values; default ``RidgeCV()``. Codes of categories, such as
-        0 to 4, are numbers to it: pass them as strings or a pandas categorical.
+        Linear regressor for numeric attributes of more than two values; default ``RidgeCV()``.
     distinct : bool, default=True
         Learn on distinct rows: a person who appears in many queries counts once.
+    max_rows : int or None, default=100_000
+        Rows, a random sample, on which a classifier or regressor is fitted at most. Differences and gaps always count all rows.
     rank_tolerance : float, default=1e-6
         Directions, scaled to unit length, whose singular values fall below this times the largest count as dependent on the
         others.
@@ -52,9 +72,19 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
     Attributes
     ----------
     directions_ : ndarray, shape (n_directions, n_features)
-        Sensitive directions as given or learned ("raw": the attack moves along them in their units).
+        Sensitive directions as given or learned: the attack moves along them in their units.
+    gaps_ : ndarray, shape (n_features,)
+        How far the groups lie apart in each feature, in feature units, >= 0: the largest difference of two groups' means; of a
+        numeric attribute the absolute change that goes with one standard deviation. Of several attributes the largest gap. Where
+        directions are given, the largest of their absolute entries; where nothing is sensitive, zero.
+    difference_shares_ : dict of str to float
+        Of each attribute that was learned from, the share of the groups' squared difference of means that lies within the
+        sensitive subspace, in [0, 1]. Near 0 the metric leaves nearly all of what tells the groups apart.
+    determining_columns_ : dict of str to list
+        Of each attribute the columns of X, by name or position, that alone determine it, if they are not named in
+        `sensitive_columns`.
     sensitive_basis_ : ndarray, shape (rank, n_features)
-        Orthonormal rows with the same span.
+        Orthonormal rows with the span of the directions.
     components_ : ndarray, shape (n_features, n_features)
         The projector P.
     n_features_in_ : int
@@ -77,9 +107,13 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
     _parameter_constraints: dict = {
         "directions": ["array-like", None],
         "sensitive_columns": ["array-like", str, numbers.Integral, None],
+        "direction": [StrOptions({"coefficients", "difference"})],
+        "scale": [StrOptions({"gap", "raw"})],
+        "categorical": ["boolean", "array-like", str, numbers.Integral, None],
         "classifier": [HasMethods("fit"), None],
         "regressor": [HasMethods("fit"), None],
         "distinct": ["boolean"],
+        "max_rows": [Interval(numbers.Integral, 10, None, closed="left"), None],
         "rank_tolerance": [Interval(numbers.Real, 0, 1, closed="left")],
     }
 
@@ -88,16 +122,24 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         directions=None,
         *,
         sensitive_columns=None,
+        direction="coefficients",
+        scale="gap",
+        categorical=None,
         classifier=None,
         regressor=None,
         distinct=True,
+        max_rows=100_000,
         rank_tolerance=1e-6,
     ):
         self.directions = directions
         self.sensitive_columns = sensitive_columns
+        self.direction = direction
+        self.scale = scale
+        self.categorical = categorical
         self.classifier = classifier
         self.regressor = regressor
         self.distinct = distinct
+        self.max_rows = max_rows
         self.rank_tolerance = rank_tolerance
 
     def fit(self, X, y=None, *, sensitive_features=None):
@@ -122,19 +164,25 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         if self.directions is not None and self.sensitive_columns is not None:
             raise ValueError("Give either directions or sensitive_columns, not both.")
+        learned, names = [], []
         if self.directions is not None:
             directions = self._given_directions(X.shape[1])
-        elif self.sensitive_columns is not None:
-            directions = self._directions_of_columns(X)
-        elif sensitive_features is not None:
-            directions = self._directions_of_features(X, sensitive_features)
+            names = ["given"] * len(directions)
+            gaps = np.abs(directions).max(axis=0)
         else:
-            if warn:
+            if self.sensitive_columns is not None:
+                learned = self._learn_from_columns(X)
+            elif sensitive_features is not None:
+                learned = self._learn_from_features(X, sensitive_features)
+            elif warn:
                 warn_caller(
                     "Nothing is treated as sensitive: the metric has no directions and no sensitive_columns, and fit got "
                     "no sensitive_features. Distances are Euclidean.",
                 )
-            directions = np.zeros((0, X.shape[1]))
+            nothing = np.zeros((0, X.shape[1]))
+            directions = np.vstack([nothing, *(rows for _, rows in learned)])
+            names = [difference.attribute.name for difference, rows in learned for _ in rows]
+            gaps = np.max([np.zeros(X.shape[1]), *(difference.gaps for difference, _ in learned)], axis=0)
         length = np.abs(directions).max(axis=1, initial=0.0)
         if ((length > 0) & ((length < 1e-100) | (length > 1e100))).any():
             raise ValueError("A sensitive direction has a length beyond 1e-100 to 1e100: rescale it.")
@@ -144,7 +192,23 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                 f"{int(zero.sum())} of {len(zero)} sensitive directions are zero, and have no effect.",
             )
         self.directions_ = directions[~zero]
+        self.gaps_ = gaps
+        self._direction_names = [name for name, is_zero in zip(names, zero, strict=True) if not is_zero]
         self.sensitive_basis_ = _orthonormal_rows(self.directions_, self.rank_tolerance)
+        self.difference_shares_ = {
+            difference.attribute.name: difference.share_within(self.sensitive_basis_) for difference, _ in learned
+        }
+        self.determining_columns_ = self._determining_columns(X, [difference for difference, _ in learned])
+        if learned and len(self.sensitive_basis_) == X.shape[1]:
+            ranks = {
+                difference.attribute.name: len(_orthonormal_rows(rows[rows.any(axis=1)], self.rank_tolerance))
+                for difference, rows in learned
+            }
+            warn_caller(
+                "Nothing is left to rank by: the sensitive directions span all "
+                f"{X.shape[1]} features ({', '.join(f'{name}: rank {rank}' for name, rank in ranks.items())}). Merge classes, "
+                'name fewer attributes, or use direction="difference", whose rank is small.'
+            )
         return self
 
     @property
@@ -170,8 +234,38 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         return self._project(X)
 
     def _project(self, X):
+        """X - (X A')A; what is zero up to rounding is zero, since trees and scalers see the sign of anything."""
         A = self.sensitive_basis_.astype(X.dtype, copy=False)
-        return X - (X @ A.T) @ A
+        if not len(A):
+            return np.array(X)
+        out, rounding = np.empty_like(X), 8.0 * np.finfo(X.dtype).eps
+        for start in range(0, len(X), _BLOCK):
+            rows = X[start : start + _BLOCK]
+            left, size = rows - (rows @ A.T) @ A, np.abs(rows)
+            left[np.abs(left) <= rounding * (size + (size @ np.abs(A.T)) @ np.abs(A))] = 0.0
+            out[start : start + _BLOCK] = left
+        return out
+
+    def summary(self):
+        """What the metric treats as sensitive, by feature: directions, gaps, and how much of the groups' difference it holds.
+
+        Returns
+        -------
+        summary : MetricSummary
+            ``summary.table`` is a DataFrame with a row for each feature: a column for each direction, and the gap.
+            ``summary.shares`` is `difference_shares_`, ``summary.determining_columns`` is `determining_columns_`. It prints as a
+            table; `skfairrank.inspection.SensitiveDirectionsDisplay` draws it.
+        """
+        check_is_fitted(self, "sensitive_basis_")
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        return MetricSummary.of(
+            names,
+            self.directions_,
+            self._direction_names,
+            self.gaps_,
+            self.difference_shares_,
+            self.determining_columns_,
+        )
 
     def get_mahalanobis_matrix(self):
         """The matrix M of the squared distance (x - x')' M (x - x'); here M = P, shape (n_features, n_features)."""
@@ -247,20 +341,83 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
             )
         return directions
 
-    def _directions_of_columns(self, X):
+    def _learn_from_columns(self, X):
+        """(difference, directions) of each sensitive column: a direction among the columns not named, and its own axis."""
         columns = self._column_positions()
-        rest = np.setdiff1d(np.arange(X.shape[1]), columns)
-        X = _sorted_rows(X, distinct=self.distinct)
-        directions = []
-        for column in columns:
-            if len(rest):
-                values = X[:, column]
-                learned = self._learn(X[:, rest], values, numeric=len(np.unique(values)) > 2, name=f"column {column}")
-                embedded = np.zeros((len(learned), X.shape[1]))
-                embedded[:, rest] = learned
-                directions.append(embedded)
-            directions.append(np.eye(X.shape[1])[[column]])
-        return np.vstack(directions)
+        names = [self._column_name(column) for column in columns]
+        said = said_of(names, self.categorical, "sensitive columns")
+        rest = np.ones(X.shape[1], bool)
+        rest[columns] = False
+        learned = []
+        for column, name, is_categorical in zip(columns, names, said, strict=True):
+            values = X[:, column].astype(np.float64)
+            attribute = read_column(values, f"column {name}", is_categorical)
+            order = canonical_order(X, values, distinct=self.distinct)
+            difference = Difference(X, attribute, order)
+            rows = self._directions_of(X, difference, order, rest)
+            gap = difference.gaps[column] if self.scale == "gap" else 1.0
+            learned.append((difference, np.vstack([rows, np.eye(X.shape[1])[[column]] * (gap if gap > 0 else 1.0)])))
+        return learned
+
+    def _learn_from_features(self, X, sensitive_features):
+        """(difference, directions) of each attribute."""
+        learned, everywhere = [], np.ones(X.shape[1], bool)
+        for attribute in read_attributes(sensitive_features, len(X), self.categorical):
+            order = canonical_order(X, attribute.values, distinct=self.distinct)
+            difference = Difference(X, attribute, order)
+            learned.append((difference, self._directions_of(X, difference, order, everywhere)))
+        return learned
+
+    def _directions_of(self, X, difference, order, among):
+        """Directions of one attribute, shape (n_directions, n_features), zero but in the columns `among`."""
+        attribute = difference.attribute
+        if attribute.n_classes == 1:
+            warn_caller(
+                f"sensitive attribute ({attribute.name}) has one value only: no direction can be learned from it. Leave it "
+                "out, or give directions.",
+            )
+        if attribute.n_classes == 1 or not among.any():
+            return np.zeros((0, X.shape[1]))
+        if self.direction == "difference":
+            return difference.directions(among)
+        coefficients = self._coefficients(X, attribute, order[: self.max_rows], among)
+        directions = np.zeros((len(coefficients), X.shape[1]))
+        directions[:, among] = coefficients
+        directions[:, ~difference.varies] = 0.0  # a constant tells no group apart
+        if self.scale == "raw":
+            return directions
+        length = np.linalg.norm(directions, axis=1, keepdims=True)
+        units = np.divide(directions, length, out=np.zeros_like(directions), where=length > 0)
+        return units * difference.along(units)[:, None]
+
+    def _coefficients(self, X, attribute, rows, among):
+        """Coefficients of the linear model that predicts an attribute, shape (n_directions, number of columns `among`)."""
+        if attribute.is_numeric:
+            model = RidgeCV() if self.regressor is None else clone(self.regressor)
+        else:
+            model = LogisticRegression(max_iter=1000) if self.classifier is None else clone(self.classifier)
+        target = attribute.values[rows]
+        if not attribute.is_numeric:
+            target = np.unique(target, return_inverse=True)[1]
+        features = X[rows] if among.all() else X[np.ix_(rows, np.flatnonzero(among))]
+        model.fit(features.astype(np.float64, copy=False), target)
+        if not hasattr(model, "coef_"):
+            raise ValueError(f"{type(model).__name__} has no coef_ after fit: the metric needs a linear model.")
+        return np.asarray(model.coef_, dtype=np.float64).reshape(-1, features.shape[1])
+
+    def _determining_columns(self, X, differences):
+        """Names of the columns that give an attribute away, except those that are named as sensitive."""
+        named = set() if self.sensitive_columns is None else set(self._column_positions())
+        return {
+            difference.attribute.name: [
+                self._column_name(j) for j in difference.determining_columns(X) if j not in named
+            ]
+            for difference in differences
+        }
+
+    def _column_name(self, position):
+        names = getattr(self, "feature_names_in_", None)
+        return int(position) if names is None else str(names[position])
 
     def _column_positions(self):
         one = isinstance(self.sensitive_columns, (str, numbers.Integral))
@@ -300,44 +457,6 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                 positions.append(position % self.n_features_in_)
         return list(dict.fromkeys(positions))
 
-    def _directions_of_features(self, X, sensitive_features):
-        directions = []
-        for name, values in _attribute_columns(sensitive_features, len(X)):
-            if pd.isna(values).any():
-                raise ValueError(
-                    f"sensitive_features ({name}) has missing values: drop those rows, or make missing a group of its own."
-                )
-            check_one_kind(values, f"sensitive_features ({name})")
-            numeric = (
-                not isinstance(values.dtype, pd.CategoricalDtype)
-                and pd.api.types.is_numeric_dtype(values.dtype)
-                and not pd.api.types.is_bool_dtype(values.dtype)
-                and values.nunique() > 2
-            )
-            target = values.to_numpy(dtype=np.float64) if numeric else pd.factorize(values, sort=True)[0]
-            rows, target = _sorted_rows(X, target, distinct=self.distinct)
-            directions.append(self._learn(rows, target, numeric=numeric, name=name))
-        return np.vstack(directions)
-
-    def _learn(self, X, target, *, numeric, name):
-        """Coefficients of the linear model that predicts one attribute, shape (n_directions, n_features)."""
-        X = np.asarray(X, dtype=np.float64)
-        if not numeric and len(np.unique(target)) < 2:
-            warn_caller(
-                f"sensitive attribute ({name}) has one value only: no direction can be learned from it. Leave it out, or "
-                "give directions.",
-            )
-            return np.zeros((0, X.shape[1]))
-        if numeric:
-            model = RidgeCV() if self.regressor is None else clone(self.regressor)
-        else:
-            model = LogisticRegression(max_iter=1000) if self.classifier is None else clone(self.classifier)
-            target = np.unique(target, return_inverse=True)[1]
-        model.fit(X, target)
-        if not hasattr(model, "coef_"):
-            raise ValueError(f"{type(model).__name__} has no coef_ after fit: the metric needs a linear model.")
-        return np.asarray(model.coef_, dtype=np.float64).reshape(-1, X.shape[1])
-
 
 def check_same_features(metric, names) -> None:
     """Raise ValueError where a fitted metric knows other feature names than `names` (None: no names, nothing to compare)."""
@@ -350,41 +469,22 @@ def check_same_features(metric, names) -> None:
 
 
 def _orthonormal_rows(directions: np.ndarray, tolerance: float) -> np.ndarray:
+    """Orthonormal rows with the span of the directions. A feature that lies within it has a row of its own, and none in others.
+
+    So such a feature is projected out exactly, and leaves no trace of rounding in another.
+    """
+    n_features = directions.shape[1]
     if not len(directions):
-        return np.zeros((0, directions.shape[1]))
+        return np.zeros((0, n_features))
     unit = directions / np.abs(directions).max(axis=1, keepdims=True)  # first, since squares may overflow
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    _, singular, rows = np.linalg.svd(unit, full_matrices=False)
-    return np.ascontiguousarray(rows[singular > tolerance * singular[0]])
-
-
-def _sorted_rows(X: np.ndarray, target: np.ndarray | None = None, *, distinct: bool):
-    """Rows of X (with their target) in lexicographic order: what is learned must not depend, to the last bit, on row order."""
-    if target is not None:
-        together = _sorted_rows(np.column_stack([X, target]), distinct=distinct)
-        return together[:, :-1], together[:, -1]
-    rows = X[np.lexsort(X.T[::-1])]
-    if distinct:
-        rows = rows[np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)]]
-    return rows
-
-
-def _attribute_columns(sensitive_features, n_rows: int):
-    """Each attribute as (name, pandas Series)."""
-    if hasattr(sensitive_features, "iter_columns"):  # polars' DataFrame; its to_pandas needs pyarrow
-        columns = [(c.name, as_values(c)) for c in sensitive_features.iter_columns()]
-    elif isinstance(sensitive_features, pd.DataFrame):
-        columns = [(name, sensitive_features.iloc[:, i].array) for i, name in enumerate(sensitive_features.columns)]
-    elif isinstance(getattr(sensitive_features, "dtype", None), pd.CategoricalDtype):
-        columns = [(0, pd.Series(sensitive_features).array)]
-    else:
-        values = as_values(sensitive_features)
-        if values.ndim not in (1, 2):
-            raise ValueError(f"sensitive_features has shape {values.shape}: give one column per attribute.")
-        columns = [(0, values)] if values.ndim == 1 else list(enumerate(values.T))
-    if not columns:
-        raise ValueError("sensitive_features has no columns: give at least one attribute.")
-    attributes = [(f"attribute {name}", pd.Series(values).infer_objects()) for name, values in columns]
-    if len(attributes[0][1]) != n_rows:
-        raise ValueError(f"sensitive_features has {len(attributes[0][1])} entries for {n_rows} rows: give one per row.")
-    return attributes
+    used = np.flatnonzero(unit.any(axis=0))
+    _, singular, rows = np.linalg.svd(unit[:, used], full_matrices=False)
+    rows = rows[singular > tolerance * singular[0]]
+    within = 1.0 - (rows**2).sum(axis=0) <= max(tolerance**2, 64 * np.finfo(float).eps)
+    basis = np.zeros((len(rows), n_features))
+    n_axes = int(within.sum())
+    basis[np.arange(n_axes), used[within]] = 1.0
+    if n_axes < len(rows):
+        basis[n_axes:, used[~within]] = np.linalg.svd(rows[:, ~within], full_matrices=False)[2][: len(rows) - n_axes]
+    return basis

@@ -1,0 +1,175 @@
+"""Sensitive attributes of rows as users have them: the one place where a fair metric's `sensitive_features` are read."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from skfairrank._validation import as_values, check_one_kind
+from skfairrank._warnings import warn_caller
+
+__all__ = ["Attribute", "read_attributes", "read_column", "said_of"]
+
+# Whole numbers of so few values are more often codes of categories than amounts.
+_FEW = 10
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One sensitive attribute of every row.
+
+    Parameters
+    ----------
+    name : str
+        As messages and tables show it.
+    values : ndarray of float64, shape (n_rows,)
+        Numbers, or the positions of the rows' classes among `labels`.
+    labels : ndarray or None
+        Distinct classes, sorted; None for a number.
+    """
+
+    name: str
+    values: np.ndarray
+    labels: np.ndarray | None = None
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.labels is None
+
+    @property
+    def n_classes(self) -> int:
+        return 0 if self.labels is None else len(self.labels)
+
+
+def read_attributes(sensitive_features, n_rows: int, categorical) -> list[Attribute]:
+    """The columns of `sensitive_features`, each as numbers or as classes.
+
+    Parameters
+    ----------
+    sensitive_features : array-like, shape (n_rows,) or (n_rows, n_attributes)
+    n_rows : int
+    categorical : None, bool, or list of attribute names or positions
+        What the user says of whole numbers; see `SensitiveSubspaceMetric`.
+
+    Raises
+    ------
+    ValueError
+        If an attribute has missing values or another length, or is a number written as text.
+    """
+    columns = _columns(sensitive_features)
+    if not columns:
+        raise ValueError("sensitive_features has no columns: give at least one attribute.")
+    said = said_of([name for name, _ in columns], categorical, "attributes of sensitive_features")
+    attributes = []
+    for k, (name, values) in enumerate(columns):
+        series = pd.Series(values).infer_objects()
+        if len(series) != n_rows:
+            raise ValueError(f"sensitive_features has {len(series)} entries for {n_rows} rows: give one per row.")
+        attributes.append(_read(series, f"attribute {name}", f"sensitive_features (attribute {name})", said[k]))
+    return attributes
+
+
+def read_column(values: np.ndarray, name: str, categorical: bool | None) -> Attribute:
+    """A column of X as an attribute: two values are classes, and so are more where the user says so."""
+    return _read(pd.Series(values), name, f"X ({name})", categorical)
+
+
+def said_of(names: list, categorical, what: str) -> list[bool | None]:
+    """Of each attribute what the user says with `categorical`: True (classes), False (a number), or None (nothing)."""
+    if categorical is None or isinstance(categorical, (bool, np.bool_)):
+        return [None if categorical is None else bool(categorical)] * len(names)
+    listed = [categorical] if isinstance(categorical, (str, numbers.Integral)) else list(categorical)
+    unknown = [name for name in listed if name not in names]
+    if unknown:
+        raise ValueError(f"categorical names {unknown[0]!r}, which is not among the {what}: {names}.")
+    return [name in listed for name in names]
+
+
+def _columns(sensitive_features):
+    """Each attribute as (name, values)."""
+    if hasattr(sensitive_features, "iter_columns") and hasattr(sensitive_features, "get_columns"):  # polars
+        return [(c.name, as_values(c)) for c in sensitive_features.iter_columns()]
+    if hasattr(sensitive_features, "column_names") and hasattr(sensitive_features, "to_pandas"):  # a pyarrow table
+        sensitive_features = sensitive_features.to_pandas()
+    if isinstance(sensitive_features, pd.DataFrame):
+        return [(name, sensitive_features.iloc[:, i].array) for i, name in enumerate(sensitive_features.columns)]
+    if isinstance(sensitive_features, pd.Series):
+        return [(0 if sensitive_features.name is None else sensitive_features.name, sensitive_features.array)]
+    if isinstance(getattr(sensitive_features, "dtype", None), pd.CategoricalDtype):
+        return [(0, pd.Series(sensitive_features).array)]
+    values = as_values(sensitive_features)
+    if values.ndim not in (1, 2):
+        raise ValueError(f"sensitive_features has shape {values.shape}: give one column per attribute.")
+    return [(0, values)] if values.ndim == 1 else list(enumerate(values.T))
+
+
+def _read(series: pd.Series, name: str, place: str, categorical: bool | None) -> Attribute:
+    if series.isna().any():
+        raise ValueError(f"{place} has missing values: drop those rows, or make missing a group of its own.")
+    is_category = isinstance(series.dtype, pd.CategoricalDtype)
+    numbers_ = None if is_category or categorical else _as_numbers(series)
+    if numbers_ is not None and len(distinct := np.unique(numbers_)) > 2:
+        if categorical is None and len(distinct) <= _FEW and (distinct == np.round(distinct)).all():
+            shown = ", ".join(f"{value:g}" for value in distinct)
+            warn_caller(
+                f"{place} has {len(distinct)} distinct whole numbers ({shown}), which are taken for amounts: one direction, "
+                "along which the attribute grows. If they are codes of categories, set categorical=True in "
+                "SensitiveSubspaceMetric or pass strings; if they are amounts, categorical=False says so."
+            )
+        return Attribute(name, numbers_)
+    if categorical is False:
+        if numbers_ is None:
+            raise ValueError(f"{place} is said to be a number (categorical=False), but has values of another kind.")
+    elif numbers_ is None and not is_category:
+        check_one_kind(series, place)
+        if categorical is None:
+            _refuse_amounts_as_text(series, place)
+    codes, labels = pd.factorize(series.astype(object) if is_category else series, sort=True)
+    return Attribute(name, codes.astype(np.float64), np.asarray(labels))
+
+
+def _as_numbers(series: pd.Series) -> np.ndarray | None:
+    """Amounts and dates as float64; None where the values are no amounts."""
+    dtype = series.dtype
+    if pd.api.types.is_bool_dtype(dtype):
+        return None
+    if pd.api.types.is_complex_dtype(dtype):
+        raise TypeError("sensitive features are complex numbers, which have no order: use ints, floats or strings.")
+    if pd.api.types.is_numeric_dtype(dtype):
+        return series.to_numpy(dtype=np.float64)
+    kind = pd.api.types.infer_dtype(series, skipna=True)
+    if kind in ("date", "datetime", "datetime64"):
+        times = pd.to_datetime(series, utc=True)
+        return (times - times.min()).dt.total_seconds().to_numpy(dtype=np.float64)
+    if kind in ("timedelta", "timedelta64"):
+        return pd.to_timedelta(series).dt.total_seconds().to_numpy(dtype=np.float64)
+    if kind == "period":
+        return pd.PeriodIndex(series).asi8.astype(np.float64)
+    if series.dtype == object and all(isinstance(v, numbers.Number) or _is_decimal(v) for v in series):
+        if all(isinstance(v, (bool, np.bool_)) for v in series):
+            return None
+        return np.array([float(v) for v in series])
+    return None
+
+
+def _is_decimal(value) -> bool:
+    return type(value).__module__ in ("decimal", "_decimal", "_pydecimal") and hasattr(value, "as_tuple")
+
+
+def _refuse_amounts_as_text(series: pd.Series, place: str) -> None:
+    """Raise ValueError where text holds many numbers or dates: every age would become a class of its own."""
+    distinct = pd.unique(series)
+    if len(distinct) <= _FEW or not all(isinstance(value, str) for value in distinct):
+        return
+    text = pd.Series(distinct, dtype=object)
+    is_number = pd.to_numeric(text, errors="coerce").notna().all()
+    if is_number or pd.to_datetime(text, errors="coerce", format="ISO8601").notna().all():
+        what = "numbers" if is_number else "dates"
+        raise ValueError(
+            f"{place} holds {len(distinct)} different {what} written as text, such as {distinct[0]!r} (np.column_stack of "
+            "text and numbers makes text of all): pass them as numbers or dates, in a DataFrame beside other attributes. If they "
+            "are codes of categories, say so: categorical=True in SensitiveSubspaceMetric, or a pandas categorical."
+        )
