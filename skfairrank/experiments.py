@@ -57,6 +57,10 @@ SYNTHETIC = {
     },
     # 5 passes of 100 queries
     "fair_pg": {"learning_rate": 0.1, "max_iter": 500, "batch_size": 1, "n_samples": 10},
+    # How far the ascent's steps reach, as * ae and fs * fe; here the start counts too, whose mean distance is .05 / 2.
+    "box": {"subspace_radius": 0.001 * 20 + 0.05 / 2, "feature_radius": 0.001 * 20},
+    # As far as the box: .045 times the length of the direction, about 52; 2 features at .02 have the square 2 * .02^2.
+    "budget": {"subspace_radius": 2.3, "epsilon": 2 * 0.02**2},
 }
 GERMAN = {
     "training": {"learning_rate": 0.001, "max_iter": 20_000, "batch_size": 10, "n_samples": 25},
@@ -71,6 +75,9 @@ GERMAN = {
     },
     # 100 passes of 500 queries
     "fair_pg": {"learning_rate": 0.001, "max_iter": 50_000, "batch_size": 1, "n_samples": 25},
+    "box": {"subspace_radius": 0.01 * 20, "feature_radius": 0.001 * 20},
+    # The paper's epsilon never binds. As far as the box: 29 features at .02.
+    "budget": {"subspace_radius": 0.2, "epsilon": 29 * 0.02**2},
 }
 
 # What the authors' program recorded (github.com/UMich-FATML/SenSTIR), by the name of its queries: NDCG and group exposure
@@ -162,6 +169,9 @@ class Experiment:
         Of `SenSTIRRanker`, all but `rho`.
     fair_pg : dict
         Of `FairPGRanker`, all but its weight.
+    box, budget : dict
+        Not the paper's: the bounds of `SenSTIRRanker` with ``adversary="exact_box"`` and ``"exact"`` that reach about as far as
+        the attack.
     trivial_columns : tuple of int
         What the trivial rule drops.
     """
@@ -174,6 +184,8 @@ class Experiment:
     training: Mapping[str, Any]
     attack: Mapping[str, Any]
     fair_pg: Mapping[str, Any] = field(default_factory=dict)
+    box: Mapping[str, Any] = field(default_factory=dict)
+    budget: Mapping[str, Any] = field(default_factory=dict)
     trivial_columns: tuple[int, ...] = ()
 
     def shortened(self, factor: int) -> Experiment:
