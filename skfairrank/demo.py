@@ -181,7 +181,7 @@ def draw(path: Path, synthetic: Experiment, rows: list[Row], german_rows: list[R
     above, below = np.asarray(figure.subfigures(2, 1, height_ratios=(1.0, 1.12)))
     draw_contours(above, synthetic, rows)
     draw_tradeoff(below, german_rows or rows)
-    figure.savefig(path, dpi=90, pil_kwargs={"optimize": True})
+    figure.savefig(path, dpi=80, pil_kwargs={"optimize": True})
 
 
 def draw_contours(figure, task: Experiment, rows: list[Row]) -> None:
