@@ -6,7 +6,7 @@ Step (a) of Algorithm 1 (Bower et al. 2021). An adversary is an object with `att
 
 from __future__ import annotations
 
-from math import isfinite
+from math import exp, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -48,11 +48,15 @@ class Ascent:
     subspace_n_starts : int or None
         Starts drawn per step and shared by all items of the batch; None draws one for each item, as printed in the paper.
     full_step_size, full_n_steps : float, int
+    dual_step : {"auto", "budget", "paper"}
+        How lambda moves (see `SenSTIRRanker`).
     rng : numpy.random.Generator
         For the starts.
     """
 
     LAMBDA_MIN = 1e-5
+    # Of log lambda, for a batch that spends nothing or twice the budget.
+    DUAL_STEP_SIZE = 0.1
 
     def __init__(
         self,
@@ -67,12 +71,17 @@ class Ascent:
         subspace_n_starts,
         full_step_size,
         full_n_steps,
+        dual_step,
         rng,
         **_,
     ):
         check_magnitude(data.X)
         self.data, self.rho, self.epsilon, self.rng = data, float(rho), float(epsilon), rng
-        self._budget = max(self.epsilon, 1e-12)
+        in_raw_units = getattr(metric, "scale", None) == "raw" and getattr(metric, "directions", None) is None
+        self.is_paper, self.most_spent, self._has_risen = True, np.inf, False
+        self.may_leave_paper, self._budget = dual_step == "auto", max(self.epsilon, 1e-12)
+        if dual_step == "budget" or (dual_step == "auto" and not in_raw_units):
+            self._keep_budget()
         self.raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
         self.basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
         self.steps = (
@@ -93,7 +102,7 @@ class Ascent:
         if self.n_starts > 0 or not is_worth_threads(self._work_of_path * len(batch.rows)):
             regularizer, distance = _attack.ascent_attack(
                 self.data.X, batch.rows, batch.offsets, batch.queries, self.gaps, w, self.raw, self.basis, self.rho, lambda_,
-                self.n_starts, self._uniform(batch), self.subspace_init, *self.steps, self._gradient,
+                self.most_spent, self.n_starts, self._uniform(batch), self.subspace_init, *self.steps, self._gradient,
             )  # fmt: skip
         else:
             regularizer, distance = self._attack_on_threads(batch, w, lambda_)
@@ -116,10 +125,10 @@ class Ascent:
             _attack.attack_along_paths, P, P * self._work_of_path, w, self.raw, self.basis, self.rho, lambda_, size, *self.steps,
             c, e, inside, gap_inside, gap, cost, step=LANES,
         )  # fmt: skip
-        identity_cost, largest, regularizer, distance = np.empty((4, B))
+        identity_cost, largest, regularizer, share, distance = np.empty((5, B))
         kept = _attack.settle_queries(
-            offsets, path_of_row, self.rho, lambda_, gap_inside, gap, cost, inside, e, identity_cost, largest, regularizer,
-            self._gradient,
+            offsets, path_of_row, self.rho, lambda_, self.most_spent, gap_inside, gap, cost, inside, e, identity_cost, largest,
+            regularizer, share, self._gradient,
         )  # fmt: skip
         if kept == 0:
             return mean(regularizer), 0.0
@@ -131,8 +140,8 @@ class Ascent:
 
         over_queries(smallest_gaps, offsets, work(), X, rows, offsets, batch.queries, self.basis, largest, self.gaps)
         over_queries(
-            transport_distances, offsets, work(), X, rows, offsets, batch.queries, self.gaps, self.basis, e, path_of_row, largest,
-            identity_cost, distance,
+            transport_distances, offsets, work(), X, rows, offsets, batch.queries, self.gaps, self.basis, e, path_of_row, share,
+            largest, identity_cost, distance,
         )  # fmt: skip
         return mean(regularizer), mean(distance)
 
@@ -148,12 +157,23 @@ class Ascent:
         return self._stock[self._used - needed : self._used]
 
     def _dual_step(self, lambda_, distance):
-        """Descent of the dual: lambda grows while the adversary overspends. The paper prints the opposite sign; its program
-        has this one, with the step max(d, eps) / min(d, eps)."""
+        """Descent of the dual: lambda grows while the adversary overspends (the paper prints the opposite sign)."""
+        if not self.is_paper:
+            # While lambda stays bounded so does the sum of these steps, so that the mean of d is epsilon where the budget binds.
+            excess = (distance - self.epsilon) / self._budget
+            return max(lambda_ * exp(self.DUAL_STEP_SIZE * excess), self.LAMBDA_MIN)
         spent, budget = distance if distance > 1e-12 else 1e-12, self._budget
         step = spent / budget if spent > budget else budget / spent
-        moved = lambda_ + step * (distance - self.epsilon)
-        return moved if moved > self.LAMBDA_MIN else self.LAMBDA_MIN
+        moved = max(lambda_ + step * (distance - self.epsilon), self.LAMBDA_MIN)
+        self._has_risen |= moved > lambda_
+        if self.may_leave_paper and self._has_risen and moved == self.LAMBDA_MIN < lambda_:
+            # The authors' steps overshoot, and would do so again: up by far, and down to the floor at once.
+            self._keep_budget()
+        return moved
+
+    def _keep_budget(self):
+        # With this bound the steps of lambda are bounded, so that it neither runs away nor takes long to come back.
+        self.is_paper, self.most_spent = False, 2.0 * self.epsilon
 
 
 class ExactBudget:

@@ -57,16 +57,18 @@ def attack_along_paths(
 
 @njit
 def settle_queries(
-    offsets, path_of_row, rho, lambda_, gap_inside, gap, cost, inside, e, identity_cost, largest, regularizer, gradient
-):
+    offsets, path_of_row, rho, lambda_, most_spent, gap_inside, gap, cost, inside, e, identity_cost, largest, regularizer, share,
+    gradient,
+):  # fmt: skip
     """Keep, per query, the better of the two attacks; sum up what the step needs.
 
-    Per query: `regularizer` = 1/2 ||h(q) - h(q')||^2, `identity_cost` = mean ||P e_i||^2, `largest` = max ||P e_i||. `gradient`
-    is that of the mean regularizer in the weights. Returns how many queries kept the full attack.
+    `share[b]` is how much of the free move query b keeps: nothing where the attack in the subspace alone is better, else all of
+    it, or in all queries the same share if the batch would spend more than `most_spent` on the average. Per query: `regularizer`
+    = 1/2 ||h(q) - h(q')||^2, `identity_cost` = mean ||P e_i||^2, `largest` = max ||P e_i||. `gradient` is that of the mean
+    regularizer in the weights. Returns how many queries keep the free move.
     """
     B, n_paths = len(offsets) - 1, len(gap)
-    both, first_only = np.zeros(n_paths), np.zeros(n_paths)
-    kept = 0
+    kept, total = 0, 0.0
     for b in range(B):
         lo, hi = offsets[b], offsets[b + 1]
         squares, squares_inside, spent, most = 0.0, 0.0, 0.0, 0.0
@@ -77,18 +79,28 @@ def settle_queries(
             spent += cost[p]
             most = max(most, cost[p])
         spent /= hi - lo
+        share[b], identity_cost[b], largest[b] = 0.0, 0.0, 0.0
         if 0.5 * rho * squares - lambda_ * spent >= 0.5 * rho * squares_inside:
             kept += 1
-            regularizer[b], identity_cost[b], largest[b] = 0.5 * squares, spent, np.sqrt(most)
-            for i in range(lo, hi):
-                both[path_of_row[i]] += gap[path_of_row[i]]
-        else:
-            regularizer[b], identity_cost[b], largest[b] = 0.5 * squares_inside, 0.0, 0.0
-            for i in range(lo, hi):
-                first_only[path_of_row[i]] += gap_inside[path_of_row[i]]
+            total += spent / B
+            share[b], identity_cost[b], largest[b] = 1.0, spent, np.sqrt(most)
+    affordable = np.sqrt(most_spent / total) if total > most_spent else 1.0
+    on_inside, on_e = np.zeros(n_paths), np.zeros(n_paths)
+    for b in range(B):
+        share[b] *= affordable
+        identity_cost[b] *= affordable * affordable
+        largest[b] *= affordable
+        squares = 0.0
+        for i in range(offsets[b], offsets[b + 1]):
+            p = path_of_row[i]
+            change = gap[p] if share[b] == 1.0 else gap_inside[p] + share[b] * (gap[p] - gap_inside[p])
+            squares += change * change
+            on_inside[p] += change
+            on_e[p] += share[b] * change
+        regularizer[b] = 0.5 * squares
     gradient[:] = 0.0
     for p in range(n_paths):
-        x, y = (both[p] + first_only[p]) / B, both[p] / B
+        x, y = on_inside[p] / B, on_e[p] / B
         for k in range(len(gradient)):
             gradient[k] += x * inside[p, k] + y * e[p, k]
     return kept
@@ -141,7 +153,7 @@ def start_paths(offsets, n_starts, K, d, uniform, subspace_init, full_step):
 
 @njit
 def ascent_attack(
-    X, rows, offsets, queries, gaps, w, raw, basis, rho, lambda_, n_starts, uniform, subspace_init,
+    X, rows, offsets, queries, gaps, w, raw, basis, rho, lambda_, most_spent, n_starts, uniform, subspace_init,
     subspace_step, subspace_steps, full_step, full_steps, gradient,
 ):  # fmt: skip
     """The whole of step (a) for a batch, on one thread: paths, attack, better candidate, d_Q.
@@ -156,26 +168,23 @@ def ascent_attack(
         0, P, w, raw, basis, rho, lambda_, size, subspace_step, subspace_steps, full_step, full_steps,
         c, e, inside, gap_inside, gap, cost,
     )  # fmt: skip
-    identity_cost, largest, regularizer, distance = np.empty(B), np.empty(B), np.empty(B), np.empty(B)
-    kept = settle_queries(
-        offsets,
-        path_of_row,
-        rho,
-        lambda_,
-        gap_inside,
-        gap,
-        cost,
-        inside,
-        e,
-        identity_cost,
-        largest,
-        regularizer,
-        gradient,
+    identity_cost, largest, regularizer, share, distance = (
+        np.empty(B),
+        np.empty(B),
+        np.empty(B),
+        np.empty(B),
+        np.empty(B),
     )
+    kept = settle_queries(
+        offsets, path_of_row, rho, lambda_, most_spent, gap_inside, gap, cost, inside, e, identity_cost, largest, regularizer,
+        share, gradient,
+    )  # fmt: skip
     if kept == 0:
         return mean(regularizer), 0.0
     smallest_gaps(0, B, X, rows, offsets, queries, basis, largest, gaps)
-    transport_distances(0, B, X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, distance)
+    transport_distances(
+        0, B, X, rows, offsets, queries, gaps, basis, e, path_of_row, share, largest, identity_cost, distance
+    )
     return mean(regularizer), mean(distance)
 
 

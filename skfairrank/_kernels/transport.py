@@ -173,9 +173,9 @@ def _may_trade_places(n, gap, cost, largest):
 
 @njit
 def transport_distances(
-    first, last, X, rows, offsets, queries, gaps, basis, e, path_of_row, largest, identity_cost, distance
+    first, last, X, rows, offsets, queries, gaps, basis, e, path_of_row, share, largest, identity_cost, distance
 ):
-    """Fill distance[b] with d_Q between query b of a batch and that query moved item by item by e, for b from first to last - 1.
+    """Fill distance[b] with d_Q between query b of a batch and that query moved item by item by share[b] e, for b from first on.
 
     Moves within the sensitive subspace cost nothing and change no distance. identity_cost[b] is the mean cost of pairing every
     item with itself, largest[b] the largest ||P e_i||. The identity is optimal if no two (different) items are closer than twice
@@ -198,6 +198,7 @@ def transport_distances(
         _fair_columns(X, rows, lo, n, basis, fair, along)
         for i in range(n):
             project(e[path_of_row[lo + i]], basis, moves[i])
+            moves[i] *= share[b]
         _moved_costs(fair, n, moves, cost)
         if not _diagonal_is_least(cost, n):
             distance[b] = min(identity_cost[b], assignment(cost, n, column_of_row) / n)

@@ -98,6 +98,12 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         For "gaps" and "gaps_ascent": bound on the move of each feature, in units of the groups' gap in it.
     feature_radius : float, default=0.02
         For "exact_box" and "gaps": bound on each coordinate of the free move, in feature units.
+    dual_step : {"auto", "budget", "paper"}, default="auto"
+        How the ascent's multiplier lambda of the budget moves. "budget": log lambda by a tenth of (d - epsilon) / epsilon, with d
+        the batch's mean d_Q, of which a batch may spend 2 epsilon at most; where the budget binds, the mean of d is epsilon.
+        "paper": lambda by max(d, epsilon) / min(d, epsilon) times (d - epsilon), as the authors' program; where the budget binds
+        it swings, and the mean of d is far above epsilon. "auto": "budget"; but where the metric has learned directions with
+        ``scale="raw"``, the paper's setting, "paper" for as long as lambda does not swing.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
     relax : float, default=0.0
@@ -157,6 +163,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "subspace_radius": [Interval(Real, 0, None, closed="left")],
         "gap_radius": [Interval(Real, 0, None, closed="left")],
         "feature_radius": [Interval(Real, 0, None, closed="left")],
+        "dual_step": [StrOptions({"auto", "budget", "paper"})],
         "fair_start": [Interval(Real, 0, 1, closed="both")],
         "relax": [Interval(Real, 0, 1, closed="both")],
     }
@@ -178,6 +185,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         subspace_radius=1.0,
         gap_radius=1.0,
         feature_radius=0.02,
+        dual_step="auto",
         fair_start=0.1,
         relax=0.0,
         solver="adam",
@@ -225,6 +233,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         self.subspace_radius = subspace_radius
         self.gap_radius = gap_radius
         self.feature_radius = feature_radius
+        self.dual_step = dual_step
         self.fair_start = fair_start
         self.relax = relax
 
@@ -251,7 +260,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     def _attack_settings(self):
         names = (
             "rho", "epsilon", "subspace_step_size", "subspace_n_steps", "subspace_init", "subspace_n_starts", "full_step_size",
-            "full_n_steps", "subspace_radius", "gap_radius", "feature_radius",
+            "full_n_steps", "subspace_radius", "gap_radius", "feature_radius", "dual_step",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
