@@ -54,6 +54,7 @@ SYNTHETIC = {
         "full_step_size": 0.001,
         "full_n_steps": 20,
         "fair_start": 0.0,
+        "dual_step": "paper",
     },
     # 5 passes of 100 queries
     "fair_pg": {"learning_rate": 0.1, "max_iter": 500, "batch_size": 1, "n_samples": 10},
@@ -72,6 +73,7 @@ GERMAN = {
         "full_step_size": 0.001,
         "full_n_steps": 20,
         "fair_start": 0.1,
+        "dual_step": "paper",
     },
     # 100 passes of 500 queries
     "fair_pg": {"learning_rate": 0.001, "max_iter": 50_000, "batch_size": 1, "n_samples": 25},

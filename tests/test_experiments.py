@@ -47,6 +47,7 @@ def test_hyperparameters_are_those_of_tables_2_and_3(synthetic):
         "full_step_size": 0.001,
         "full_n_steps": 20,
         "fair_start": 0.0,
+        "dual_step": "paper",
     }
     assert synthetic.metric.classifier.C == 100 and synthetic.metric.scale == "raw"
     german = german_credit_experiment(load_german_credit(shared_data("german.data.gz")))
@@ -59,6 +60,7 @@ def test_hyperparameters_are_those_of_tables_2_and_3(synthetic):
         "full_step_size": 0.001,
         "full_n_steps": 20,
         "fair_start": 0.1,
+        "dual_step": "paper",
     }
     assert german.metric.sensitive_columns == [0] and german.metric.scale == "raw"
     # Table 3: 5 passes of 100 queries, and 100 of 500; batches of one query.
