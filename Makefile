@@ -15,42 +15,53 @@ OLDEST := .venv-oldest/.installed-$(notdir $(PYTHON))
 TEST_ENV = MPLBACKEND=Agg NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
 
 .PHONY: help setup demo test lint format coverage docs test-oldest bench clean
+# A recipe says in one line what happens; commands are not echoed (`make -n test` shows them), errors are.
+.SILENT:
 
 help: ## show the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: $(DEV) ## the development environment, .venv
+	echo "The development environment .venv is ready."
 
 demo: $(DEMO) ## the main job: train the paper's rankers, print the table, draw the picture
 	.venv-demo/bin/python -m skfairrank.demo
 
 test: lint ## ruff, mypy, then pytest with doctests; newest dependencies
+	echo "Running the tests and doctests (some minutes) ..."
 	$(call TEST_ENV,.venv) .venv/bin/python -m pytest $(PYTEST_ARGS)
 
 lint: $(DEV) ## ruff and mypy only
+	echo "Checking style and types (ruff, mypy) ..."
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
 format: $(DEV) ## let ruff mend what it can
+	echo "Mending style (ruff) ..."
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
 coverage: $(DEV) ## the tests under coverage
+	echo "Running the tests under coverage ..."
 	$(call TEST_ENV,.venv) .venv/bin/coverage run -m pytest $(PYTEST_ARGS)
 	.venv/bin/coverage report
 
 test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests and slow tests
+	echo "Running the tests with the oldest supported dependencies ..."
 	$(call TEST_ENV,.venv-oldest) .venv-oldest/bin/python -m pytest -m "not slow" tests $(PYTEST_ARGS)
 
 # Examples run, and their figures appear, with: make docs RUN_EXAMPLES=1
 docs: $(DOCS) ## the documentation in docs/_build/html
+	echo "Building the documentation in docs/_build/html ..."
 	MPLBACKEND=Agg RUN_EXAMPLES=$(RUN_EXAMPLES) .venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 bench: $(DEV) ## the benchmarks (BENCH=--quick for less)
+	echo "Running the benchmarks ..."
 	.venv/bin/python benchmarks/run.py $(BENCH)
 
 clean: ## remove environments, caches and built things
+	echo "Removing environments, caches and built things ..."
 	rm -rf .venv .venv-demo .venv-docs .venv-oldest build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	  .coverage docs/_build docs/generated docs/auto_examples
 	find skfairrank tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -58,11 +69,11 @@ clean: ## remove environments, caches and built things
 # $(call install,ENVIRONMENT): a new environment, never a changed one, with what the target names in NEEDS.
 define install
 $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("skfairrank needs Python 3.11 or newer, this is " + sys.version)'
-@echo "Installing skfairrank and what it needs into $(1) ..."
+echo "Installing skfairrank and what it needs into $(1) ..."
 rm -rf $(1)
 $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install --quiet --quiet $(NEEDS)
-@touch $@
+touch $@
 endef
 
 $(DEV): NEEDS = --editable '.[test,lint]'

@@ -21,6 +21,7 @@ import numpy as np
 from _references import control
 
 from skfairrank import PlackettLuceRanker, SenSTIRRanker
+from skfairrank.inspection._plot import COLORS
 
 BASE = {"queries": 10, "items": 10, "features": 29, "samples": 25, "attack steps": 20, "threads": 1}
 CURVES = {
@@ -79,25 +80,28 @@ def draw(curves, threads, path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.5), layout="constrained")
+    # A system keeps its colour in panels that lack another one: the plain ranker attacks nothing.
+    colors = dict(zip(SYSTEMS, COLORS))
     for axis, (name, (values, seconds)) in zip(axes.flat, curves.items()):
-        for system in SYSTEMS:
-            if system in seconds:
-                axis.loglog(values, 1e3 * np.array(seconds[system]), marker="o", label=system)
+        for system, times in seconds.items():
+            axis.loglog(values, 1e3 * np.array(times), marker="o", label=system, color=colors[system])
         axis.set(xlabel=name, ylabel="ms for one step")
         axis.grid(which="major", alpha=0.3)
     axes.flat[0].legend()
     axis = axes.flat[5]
     counts = sorted(next(iter(threads.values())))
-    for queries, seconds in threads.items():
+    # Lines here are shapes, not systems: the colours that follow those of the systems.
+    for color, (queries, seconds) in zip(COLORS[len(SYSTEMS) :] + ("0.5",), threads.items()):
         axis.plot(
             counts,
             [seconds[counts[0]] / seconds[k] for k in counts],
             marker="o",
-            label=queries if queries == "control" else f"{queries} queries of 20",
+            label=queries if queries == "control" else f"{queries} {'query' if queries == 1 else 'queries'} of 20",
+            color=color,
         )
-    axis.set(xlabel="threads", ylabel="times faster than one thread", xticks=counts)
+    axis.set(xlabel="threads", ylabel="times faster than one thread", xticks=counts, ylim=(0, None))
     axis.grid(alpha=0.3)
-    axis.legend()
+    axis.legend(loc="lower left", fontsize="small")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

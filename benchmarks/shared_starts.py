@@ -18,12 +18,13 @@ from skfairrank.datasets import make_biased_ranking
 
 SETTINGS = {
     "learning_rate": 0.04, "max_iter": 2000, "batch_size": 1, "n_samples": 10, "epsilon": 0.001, "subspace_step_size": 0.001,
-    "subspace_init": 0.05, "full_step_size": 0.001, "fair_start": 0.0,
+    "subspace_n_steps": 20, "subspace_init": 0.05, "full_step_size": 0.001, "full_n_steps": 20, "fair_start": 0.0,
+    "dual_step": "paper",
 }  # fmt: skip
 
 
 def weights(task, rho, n_starts, n_seeds):
-    metric = SensitiveSubspaceMetric(classifier=LogisticRegression(C=100))
+    metric = SensitiveSubspaceMetric(classifier=LogisticRegression(C=100), scale="raw")
     return np.array(
         [
             SenSTIRRanker(metric, rho=rho, subspace_n_starts=n_starts, random_state=seed, **SETTINGS)

@@ -36,7 +36,7 @@ def main():
     warnings.simplefilter("ignore")
     print(header())
     X, y, qid, what = german()
-    metric = SensitiveSubspaceMetric(sensitive_columns=[0])
+    metric = SensitiveSubspaceMetric(sensitive_columns=[0], scale="raw")
     box = {"metric": metric, "adversary": "exact_box", "subspace_radius": 0.2, "feature_radius": 0.02}
     n_steps, n_rhos = (4000, 10) if quick else (20_000, 40)
     sampled = {"learning_rate": 0.001, "max_iter": n_steps, "batch_size": 10, "n_samples": 25, "random_state": 0}

@@ -19,87 +19,107 @@ German Credit (above): the sensitive attribute is age, and a column; tau compare
 sex is flipped. Synthetic task (below): the sensitive attribute is no column. There is a feature to drop, z2, which
 reads 0 for the minority, but that is to be known; SenSTIR learns it. tau compares with the nearest other query.
 
-By default three splits of German Credit and three draws of the synthetic task; ``--full`` takes ten. Without German
-Credit only the synthetic task is drawn.
+NDCG and disparity are those of the policy that draws rankings by the scores, where softness counts; the table has those of
+the sorted list as well.
+
+By default three splits of German Credit and three draws of the synthetic task; ``--full`` takes ten. German Credit is read from
+the folder that the environment variable ``SKFAIRRANK_DATA`` names, else fetched from OpenML.
 """
 
 # %%
-# The systems and their hyperparameters stand in ``_systems.py``, next to this script. *exact*, *box* and *relaxed*
+# The systems. Hyperparameters are those of the paper, and bounds that reach as far as its ascent. *exact*, *box* and *relaxed*
 # are trained by ``solver="lbfgs"``: exact expectations, no sampling, no learning rate, no seed.
-from functools import partial
+import sys
 
 import matplotlib.pyplot as plt
-import numpy as np
-from _common import data_folder, options, save, say, standard_error, step_back, table
-from _systems import (
-    ASCENT,
-    BASELINE,
-    BOX,
-    DROP_AGE_SEX,
-    DROP_Z2,
-    EXACT,
-    PROJECT,
-    RELAXED,
-    SOFTENED,
-    german_systems,
-    german_task,
-    rows_of,
-    run_splits,
-    synthetic_systems,
-    synthetic_task,
-)
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
 
-from skfairrank.datasets import load_german_credit
-from skfairrank.demo import GERMAN_FILES
+from skfairrank import PlackettLuceRanker, SenSTIRRanker
+from skfairrank.experiments import german_credit_experiment, german_credit_people, synthetic_experiment
 from skfairrank.inspection import TradeoffDisplay
 
-given = options(__doc__)
-n_splits = 2 if given.quick else 10 if given.full else 3
-shorter = 100 if given.quick else 1
-
-# %%
-# Every system on every split. Which of them the figure shows, and under what name; those of one name are joined.
-SHOWN = {
-    SOFTENED: "columns dropped; softened",
-    DROP_AGE_SEX: "columns dropped; softened",
-    DROP_Z2: "columns dropped; softened",
-    ASCENT: "ascent (the paper's)",
-    BOX: "box",
-    EXACT: "exact",
-    RELAXED: "relaxed",
-    BASELINE: "baseline",
-    PROJECT: "Project",
+quick, full = (size in sys.argv for size in ("--quick", "--full"))
+n_splits = 2 if quick else 10 if full else 3
+BASELINE, PROJECT, DROPPED = "baseline", "Project", "columns dropped; softened"
+ASCENT, BOX, EXACT, RELAXED = "ascent (the paper's)", "box", "exact", "relaxed"
+# Values of rho by system, of (rho, relax), and factors of softened scores.
+STRENGTHS = {
+    "German Credit": {
+        ASCENT: (0.01, 0.1, 0.3, 1.0),
+        BOX: (0.01, 0.1, 0.3, 0.5, 1.0),
+        EXACT: (0.01, 0.03, 0.1, 0.3),
+        RELAXED: ((0.5, 0.5), (0.5, 0.8), (0.5, 1.0)),
+        DROPPED: (0.7, 0.5, 0.4, 0.3, 0.2),
+    },
+    "Synthetic": {
+        ASCENT: (0.0001, 0.0003, 0.001, 0.003),
+        BOX: (0.0001, 0.0003, 0.001, 0.003),
+        EXACT: (0.0001, 0.0003, 0.001, 0.003),
+        RELAXED: ((0.01, 0.5), (0.01, 0.8)),
+        DROPPED: (),
+    },
 }
-file = next((data_folder() / name for name in GERMAN_FILES if (data_folder() / name).is_file()), None)
-comparisons = {}
-if file is not None:
-    systems = partial(
-        german_systems,
-        shorter=shorter,
-        weights=(),
-        rhos=(0.01, 0.1, 0.3, 1.0),
-        exact_rhos=(0.01, 0.03, 0.1, 0.3),
-        box_rhos=(0.01, 0.1, 0.3, 0.5, 1.0),
-        relaxed=((0.5, 0.5), (0.5, 0.8), (0.5, 1.0)),
-        factors=(0.7, 0.5, 0.4, 0.3, 0.2),
-    )
-    comparisons["German Credit"] = run_splits(partial(german_task, load_german_credit(file)), systems, n_splits)
-    say("German Credit done")
-else:
-    print(
-        f"German Credit is left out: {data_folder()} has none of {', '.join(GERMAN_FILES)}. Name another folder by the "
-        "environment variable SKFAIRRANK_DATA."
-    )
-SYNTHETIC_RHOS = (0.0001, 0.0003, 0.001, 0.003)
-systems = partial(synthetic_systems, shorter=shorter, rhos=SYNTHETIC_RHOS, closed_form_rhos=SYNTHETIC_RHOS)
-comparisons["Synthetic task"] = run_splits(synthetic_task, systems, n_splits)
+
+
+class Softened:
+    """A fitted ranker whose scores are multiplied by a number below 1. Nothing is learned."""
+
+    def __init__(self, ranker, factor):
+        self.ranker, self.factor = ranker, factor
+
+    def fit(self, X, y, **metadata):
+        return self
+
+    def predict(self, X):
+        return self.factor * self.ranker.predict(X)
+
+
+def make_systems(experiment, seed):
+    """Name, strength and ranker of every system."""
+    strengths, training = STRENGTHS[experiment.name], {"random_state": seed, **experiment.training}
+    solver = {"metric": experiment.metric, "solver": "lbfgs", "max_iter": 2000, "tol": 1e-2 if quick else 1e-5}
+    box, exact = {"adversary": "exact_box", **experiment.box}, {"adversary": "exact", **experiment.budget}
+    yield BASELINE, None, PlackettLuceRanker(**training)
+    yield PROJECT, None, make_pipeline(experiment.metric, PlackettLuceRanker(**training))
+    rest = make_column_transformer(("drop", list(experiment.trivial_columns)), remainder="passthrough")
+    dropped = make_pipeline(rest, PlackettLuceRanker(**training))
+    yield DROPPED, None, dropped
+    for factor in strengths[DROPPED]:
+        yield DROPPED, factor, Softened(dropped, factor)
+    for rho in strengths[ASCENT]:
+        yield ASCENT, rho, SenSTIRRanker(experiment.metric, rho=rho, **training, **experiment.attack)
+    for rho in strengths[BOX]:
+        yield BOX, rho, SenSTIRRanker(rho=rho, **box, **solver)
+    for rho in strengths[EXACT]:
+        yield EXACT, rho, SenSTIRRanker(rho=rho, **exact, **solver)
+    for rho, relax in strengths[RELAXED]:
+        yield RELAXED, (rho, relax), SenSTIRRanker(rho=rho, relax=relax, **box, **solver)
+
 
 # %%
-# Means with standard errors over the splits.
+# Every system on every split. Means, and standard errors over the splits.
+MEASURES = ["ndcg", "stochastic_ndcg", "tau", "disparity", "stochastic_disparity"]
+
+
+def compare(make_experiment):
+    runs = []
+    for split in range(n_splits):
+        experiment = make_experiment(split).shortened(100 if quick else 1)
+        for system, strength, ranker in make_systems(experiment, split):
+            experiment.fit(ranker)
+            runs.append({"system": system, "strength": str(strength or ""), **experiment.judge(ranker)})
+    return pd.DataFrame(runs).groupby(["system", "strength"], sort=False)[MEASURES].agg(["mean", "sem"])
+
+
+people = german_credit_people()
+comparisons = {
+    "German Credit": compare(lambda split: german_credit_experiment(people, split)),
+    "Synthetic task": compare(synthetic_experiment),
+}
 for title, results in comparisons.items():
-    shown = {system: runs for system, runs in results.items() if system[0] in SHOWN}
-    print(f"{title}, {n_splits} {'splits' if title == 'German Credit' else 'draws'}")
-    print(table(("system", "NDCG", "tau", "disparity"), rows_of(shown)), end="\n\n")
+    print(f"{title}, {n_splits} random ones\n{results.round(4).to_string()}\n")
 
 # %%
 # The figure: to the right is more accurate; above is fairer on the left, below is fairer on the right.
@@ -108,62 +128,49 @@ TAU_OF = {
     "Synthetic task": "tau with the ranking\nof the nearest query",
 }
 COLORS = {  # Okabe and Ito's, which colour-blind readers can tell apart
-    "ascent (the paper's)": "#0072B2",
-    "box": "#D55E00",
-    "exact": "#009E73",
-    "relaxed": "#CC79A7",
-    "columns dropped; softened": "#E69F00",
-    "baseline": "#000000",
-    "Project": "#56B4E9",
+    ASCENT: "#0072B2",
+    BOX: "#D55E00",
+    EXACT: "#009E73",
+    RELAXED: "#CC79A7",
+    DROPPED: "#E69F00",
+    BASELINE: "#000000",
+    PROJECT: "#56B4E9",
 }
-
-
-def draw(comparisons):
-    figure, grid = plt.subplots(
-        len(comparisons), 2, figsize=(11, 0.9 + 4.3 * len(comparisons)), layout="constrained", squeeze=False
-    )
-    for axes, (title, results) in zip(grid, comparisons.items()):
-        order = list(SHOWN)
-        systems = sorted(
-            (system for system in results if system[0] in SHOWN),
-            key=lambda system: (order.index(system[0]), results[system][:, 0].mean()),
-        )
-        means = np.array([results[system].mean(axis=0) for system in systems])
-        errors = np.array([standard_error(results[system]) for system in systems])
-        for ax, column, label in ((axes[0], 1, TAU_OF[title]), (axes[1], 2, "disparity of group exposure (0: none)")):
-            display = TradeoffDisplay.from_predictions(
-                means[:, 0],
-                means[:, column],
-                xerr=errors[:, 0],
-                yerr=errors[:, column],
-                labels=[SHOWN[system[0]] for system in systems],
-                annotations=[f"{strength:g}" if family == ASCENT else "" for family, strength in systems],
-                xlabel="expected NDCG",
-                ylabel=label,
-                colors=COLORS,
-                legend=False,
-                ax=ax,
-            )
-            ax.set_title(title, fontsize="medium")
-            step_back(display)
-    figure.legend(
-        *grid[-1][0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=4,
-        frameon=False,
-        title=r"numbers: $\rho$ of the ascent",
-    )
-    return figure
-
-
-save(draw(comparisons), given)
+figure, grid = plt.subplots(2, 2, figsize=(11, 9.5), layout="constrained")
+for axes, (title, results) in zip(grid, comparisons.items()):
+    shown = results.loc[[*STRENGTHS["Synthetic"], BASELINE, PROJECT]].reset_index()
+    for ax, measure, label in (
+        (axes[0], "tau", TAU_OF[title]),
+        (axes[1], "stochastic_disparity", "disparity of group exposure (0: none)"),
+    ):
+        TradeoffDisplay.from_predictions(
+            shown["stochastic_ndcg", "mean"],
+            shown[measure, "mean"],
+            xerr=shown["stochastic_ndcg", "sem"],
+            yerr=shown[measure, "sem"],
+            labels=shown["system"],
+            annotations=shown["strength"].where(shown["system"] == ASCENT, ""),
+            xlabel="NDCG of the policy",
+            ylabel=label,
+            colors=COLORS,
+            legend=False,
+            ax=ax,
+        ).ax_.set_title(title, fontsize="medium")
+figure.legend(
+    *grid[-1][0].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=4,
+    frameon=False,
+    title=r"numbers: $\rho$ of the ascent",
+)
+plt.show()
 
 # %%
 # On German Credit the box lies on the ascent: the inner loop was not needed. Their L1 norm sets the weights of sex to
 # zero, so tau reaches 1; the L2 norm of the exact budget does not. Relaxing moves along tau = 1 towards the
 # baseline's NDCG. But who may drop the columns has tau 1 at once, and in the disparity all systems lie close to the
 # one line that softening draws: it falls mostly since rankings are drawn less decidedly. ``examples/results.py``
-# measures what is left, split by split.
+# in the repository measures what is left, split by split.
 #
 # On the synthetic task all variants go the same way, from the baseline to where z2 does not count. There dropping z2
 # and Project stand, and the disparity is as high as the baseline's; it is lowest on the way.

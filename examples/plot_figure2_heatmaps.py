@@ -18,131 +18,130 @@ Everything here has the paper's size by default; ``--full`` repeats the training
 """
 
 # %%
-# The task and its hypothetical queries. The nearest query is searched among training and test queries, as in the authors'
-# program (the paper says: among test queries).
+# The task and its hypothetical queries: those on which the authors' program was run, where their file is at hand (in the folder
+# that the environment variable ``SKFAIRRANK_DATA`` names), else new ones. The nearest query is searched among training and test
+# queries, as in the authors' program (the paper says: among test queries).
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import (
-    RECORDED,
-    SYNTHETIC_ATTACK,
-    SYNTHETIC_FAIR_PG,
-    SYNTHETIC_TRAINING,
-    judge,
-    options,
-    save,
-    synthetic_task,
-    table,
-)
-from sklearn.frozen import FrozenEstimator
+import pandas as pd
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank.experiments import RECORDED, recorded_experiment, synthetic_experiment
 from skfairrank.inspection import RankDisplacementDisplay, rank_displacement
+from skfairrank.metrics import group_exposure_disparity, stochastic_ndcg_score
 from skfairrank.plackett_luce import sample_rankings
 
-given = options(__doc__)
-shorter = 20 if given.quick else 1
-n_runs = 2 if given.quick else 20 if given.full else 5
+quick, full = (size in sys.argv for size in ("--quick", "--full"))
+n_runs = 2 if quick else 20 if full else 5
 
-task = synthetic_task()
-train, test = task.train, task.test
-print(f"Mean distance of the nearest query: {task.distance.mean():.10f} (authors' program: 0.0244039506)")
+try:
+    experiment = recorded_experiment("senstir_synthetic")
+except FileNotFoundError as absent:
+    experiment = synthetic_experiment()
+    print(f"{absent}\nThese are other queries; recorded numbers need not match.")
+experiment = experiment.shortened(20 if quick else 1)
+train, test, X_hypothetical = experiment.train, experiment.test, experiment.X_hypothetical
+recorded = RECORDED["senstir_synthetic"]
 
 # %%
 # Training, with the hyperparameters of Tables 2 and 3.
-training = {**SYNTHETIC_TRAINING, "max_iter": SYNTHETIC_TRAINING["max_iter"] // shorter}
-fair_pg = {**SYNTHETIC_FAIR_PG, "max_iter": SYNTHETIC_FAIR_PG["max_iter"] // shorter}
-metric = FrozenEstimator(task.metric)
 
 
 def make_rankers(seed):
+    settings = {"metric": experiment.metric, "random_state": seed, **experiment.training, **experiment.attack}
     return {
-        "Baseline": PlackettLuceRanker(random_state=seed, **training),
-        "Fair-PG-Rank, weight 25": FairPGRanker(fairness_weight=25, random_state=seed, **fair_pg),
-        "SenSTIR, rho 0.0003": SenSTIRRanker(metric, rho=0.0003, random_state=seed, **training, **SYNTHETIC_ATTACK),
-        "SenSTIR, rho 0.001": SenSTIRRanker(metric, rho=0.001, random_state=seed, **training, **SYNTHETIC_ATTACK),
+        "Baseline": PlackettLuceRanker(random_state=seed, **experiment.training),
+        "Fair-PG-Rank, weight 25": FairPGRanker(fairness_weight=25, random_state=seed, **experiment.fair_pg),
+        "SenSTIR, rho 0.0003": SenSTIRRanker(rho=0.0003, **settings),
+        "SenSTIR, rho 0.001": SenSTIRRanker(rho=0.001, **settings),
     }
 
 
-coefs = {name: [] for name in RECORDED}
+rankers = {name: [] for name in recorded}
 for seed in range(n_runs):
     for name, ranker in make_rankers(seed).items():
-        ranker.fit(train.X, train.y, qid=train.qid, sensitive_features=train.groups)
-        coefs[name].append(ranker.coef_)
+        rankers[name].append(experiment.fit(ranker))
+
+
+class Authors:
+    """A ranker of the weights that the authors' program learned."""
+
+    def __init__(self, name):
+        self.coef_ = np.array(recorded[name].coef)
+
+    def predict(self, X):
+        return X @ self.coef_
 
 
 # %%
 # How stable each is. "stay" is the share of items that keep their rank between a sampled ranking and one of the
 # hypothetical query; "same query" is that share between two samples of the same query: what is reached by a
-# perfectly invariant ranker whose scores are as large.
-def displacement(coef, X_other):
+# perfectly invariant ranker whose scores are as large. NDCG and disparity are those of the policy, since these were recorded.
+
+
+def displacement(ranker, X_other):
     samples = [
-        sample_rankings(X @ coef, qid=test.qid, n_samples=10, random_state=seed)
+        sample_rankings(ranker.predict(X), qid=test.qid, n_samples=10, random_state=seed)
         for seed, X in enumerate((test.X, X_other))
     ]
     return rank_displacement(*samples, qid=test.qid)
 
 
-def share_that_stays(coef, X_other):
-    return np.trace(displacement(coef, X_other)) / 10
+def judge(ranker):
+    judged = experiment.judge(ranker)
+    return {
+        "NDCG": judged["stochastic_ndcg"],
+        "tau": judged["tau"],
+        "disparity": judged["stochastic_disparity"],
+        "stay": np.trace(displacement(ranker, X_hypothetical)) / 10,
+        "same query": np.trace(displacement(ranker, test.X)) / 10,
+    }
 
 
-def measures(coef, side=test):
-    hypothetical = task.X_hypothetical if side is test else side.X
-    return judge(side.X @ coef, hypothetical @ coef, side.y, qid=side.qid, groups=side.groups)
-
-
-rows = []
-for name, recorded in RECORDED.items():
-    for whose, weights in (("here", coefs[name]), ("authors'", [np.array(recorded.coef)])):
-        ndcg, tau, disparity = np.mean([measures(coef) for coef in weights], axis=0)
-        rows.append(
-            (
-                name,
-                f"{whose}, {n_runs} runs" if len(weights) > 1 else f"{whose} weights",
-                f"{ndcg:.4f}",
-                f"{tau:.4f}",
-                f"{disparity:.4f}",
-                f"{np.mean([share_that_stays(coef, task.X_hypothetical) for coef in weights]):.2f}",
-                f"{np.mean([share_that_stays(coef, test.X) for coef in weights]):.2f}",
-            )
-        )
-    rows.append(("", "authors' record", f"{recorded.ndcg:.4f}", f"{recorded.tau:.4f}", f"{recorded.disparity:.4f}"))
-print(table(("system", "", "NDCG", "tau", "disparity", "stay", "same query"), [(*row, *[""] * 2)[:7] for row in rows]))
+rows = {}
+for name, record in recorded.items():
+    rows[name, f"here, {n_runs} runs"] = pd.DataFrame([judge(ranker) for ranker in rankers[name]]).mean()
+    rows[name, "authors' weights"] = pd.Series(judge(Authors(name)))
+    rows[name, "authors' record"] = pd.Series({"NDCG": record.ndcg, "tau": record.tau, "disparity": record.disparity})
+print(pd.DataFrame(rows).T[["NDCG", "tau", "disparity", "stay", "same query"]].round(4).to_string(na_rep=""))
 
 # %%
 # Where the item ranked 1st, 2nd, ..., 10th (by sorting the scores) is on average in the hypothetical ranking, counted from 0;
 # the authors' weights give their recorded numbers.
 print("Mean place in the hypothetical ranking, authors' weights: computed, and as recorded")
-for name, recorded in RECORDED.items():
+for name, record in recorded.items():
     order, other = (
-        np.argsort(-(X @ np.array(recorded.coef)).reshape(-1, 10), axis=1, kind="stable")
-        for X in (test.X, task.X_hypothetical)
+        np.argsort(-Authors(name).predict(X).reshape(-1, 10), axis=1, kind="stable") for X in (test.X, X_hypothetical)
     )
     places = np.mean([np.argsort(b)[a] for a, b in zip(order, other)], axis=0)
     print(f"{name:24}", " ".join(f"{place:.2f}" for place in places))
-    print(f"{'':24}", " ".join(f"{place:.2f}" for place in recorded.places))
+    print(f"{'':24}", " ".join(f"{place:.2f}" for place in record.places))
 
 # %%
 # What Fair-PG-Rank maximises, NDCG - 25 disparity, on the training queries: the recorded weights have less of it than the
 # baseline has.
-for whose, coef in {
-    "Baseline here": coefs["Baseline"][0],
-    "Fair-PG-Rank here": coefs["Fair-PG-Rank, weight 25"][0],
-    "Fair-PG-Rank, authors' weights": np.array(RECORDED["Fair-PG-Rank, weight 25"].coef),
+for whose, ranker in {
+    "Baseline here": rankers["Baseline"][0],
+    "Fair-PG-Rank here": rankers["Fair-PG-Rank, weight 25"][0],
+    "Fair-PG-Rank, authors' weights": Authors("Fair-PG-Rank, weight 25"),
 }.items():
-    ndcg, _, disparity = measures(coef, side=train)
+    scores, exactly = ranker.predict(train.X), {"qid": train.qid, "n_samples": "exact"}
+    ndcg = stochastic_ndcg_score(train.y, scores, **exactly)
+    disparity = group_exposure_disparity(train.y, scores, sensitive_features=train.groups, **exactly)
     print(f"{whose:31} NDCG {ndcg:.4f}, disparity {disparity:.4f}, NDCG - 25 disparity {ndcg - 25 * disparity:.4f}")
 
 # %%
 # The figure, with one colour scale for all.
 maps = {
-    (row, name): displacement(coef, task.X_hypothetical)
-    for name, recorded in RECORDED.items()
-    for row, coef in enumerate((coefs[name][0], np.array(recorded.coef)))
+    (row, name): displacement(ranker, X_hypothetical)
+    for name in recorded
+    for row, ranker in enumerate((rankers[name][0], Authors(name)))
 }
 largest = max(found.max() for found in maps.values())
 figure, axes = plt.subplots(2, 4, figsize=(11, 6.4), layout="compressed", sharex=True, sharey=True)
-for column, name in enumerate(RECORDED):
+for column, name in enumerate(recorded):
     for row, whose in enumerate(("trained here", "authors' weights")):
         display = RankDisplacementDisplay(maps[row, name], name=name)
         display.plot(axes[row, column], vmax=largest, colorbar=False)
@@ -150,4 +149,4 @@ for column, name in enumerate(RECORDED):
 figure.supxlabel("rank under the hypothetical query")
 figure.supylabel("rank under the query")
 figure.colorbar(display.im_, ax=axes, label="share of items", pad=0.01)
-save(figure, given)
+plt.show()

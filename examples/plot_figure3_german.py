@@ -22,141 +22,111 @@ What the paper's figure says, and what is seen here (numbers: ten splits, means 
 On a single split these lines may run differently, as the error bars say. The rule "drop the columns age and sex" is not in
 the figure; it has tau 1 at no loss of NDCG, and leaves most of the disparity (``python -m skfairrank.demo``).
 
-German Credit is needed: the file ``german.data`` of UCI or its variant with a column ``Risk``, in the folder that the
-environment variable ``SKFAIRRANK_DATA`` names. By default three splits and few values; ``--full`` takes the paper's ten
-splits and all of its values (about a quarter of an hour).
+All that is of the *policy*, which draws rankings by the scores, as in the paper. A policy with smaller scores draws less
+decidedly, which alone lowers its disparity and its NDCG (:ref:`sphx_glr_auto_examples_plot_softness.py`); the table has
+both numbers of the list sorted by score too, where softness does not count.
+
+German Credit is read from the folder that the environment variable ``SKFAIRRANK_DATA`` names, else fetched from OpenML. By
+default three splits and few values; ``--full`` takes the paper's ten splits and all of its values (about a quarter of an hour).
 """
 
 # %%
-# The systems, with the hyperparameters of Tables 2 and 3 (they stand in ``_systems.py``, next to this script).
-# Fair-PG-Rank makes 100 passes over 500 queries of 10 people.
+# The systems, with the hyperparameters of Tables 2 and 3. Fair-PG-Rank makes 100 passes over 500 queries of 10 people.
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import first_file, judge, options, plus_minus, save, say, standard_error, step_back, table
-from _systems import AGE, GERMAN_ATTACK, GERMAN_FAIR_PG, GERMAN_TRAINING, german_task, random_rankers
-from sklearn import config_context
+import pandas as pd
 from sklearn.pipeline import make_pipeline
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank.datasets import load_german_credit
-from skfairrank.demo import GERMAN_FILES, PUBLISHED
+from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
+from skfairrank.experiments import RECORDED, german_credit_experiment, german_credit_people
 from skfairrank.inspection import TradeoffDisplay
 from skfairrank.metrics import group_exposure_disparity
 
-given = options(__doc__)
-n_splits = 2 if given.quick else 10 if given.full else 3
+quick, full = (size in sys.argv for size in ("--quick", "--full"))
+n_splits = 2 if quick else 10 if full else 3
 rhos, weights = [0.01, 0.1, 0.28, 1.0], [1.0, 4.0]
-if given.full:
+if full:
     rhos = [0.001, *np.arange(1, 20) / 100, *np.arange(28, 101, 9) / 100, *np.arange(2.0, 11.0), 50.0, 100.0]
     weights = [0.1, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0]
 
 
-def make_systems(seed):
-    """System, strength of its regulariser where it has one, and its rankers (of Random many, to be averaged)."""
-
-    def steps(settings):
-        return {**settings, "max_iter": settings["max_iter"] // (200 if given.quick else 1), "random_state": seed}
-
-    metric = SensitiveSubspaceMetric(sensitive_columns=AGE)
-    yield ("Random", None), random_rankers(seed)
-    yield ("Baseline", None), [PlackettLuceRanker(**steps(GERMAN_TRAINING))]
-    yield ("Project", None), [make_pipeline(metric, PlackettLuceRanker(**steps(GERMAN_TRAINING)))]
+def make_systems(experiment, seed):
+    """System, strength of its regulariser where it has one, and a ranker; of "Random" many, to be averaged."""
+    training = {"random_state": seed, **experiment.training}
+    for draw in range(20):
+        yield "Random", np.nan, RandomRanker(random_state=20 * seed + draw)
+    yield "Baseline", np.nan, PlackettLuceRanker(**training)
+    yield "Project", np.nan, make_pipeline(experiment.metric, PlackettLuceRanker(**training))
     for weight in weights:
-        yield ("Fair-PG-Rank", weight), [FairPGRanker(fairness_weight=weight, **steps(GERMAN_FAIR_PG))]
+        yield "Fair-PG-Rank", weight, FairPGRanker(fairness_weight=weight, random_state=seed, **experiment.fair_pg)
     for rho in rhos:
-        yield ("SenSTIR", rho), [SenSTIRRanker(metric, rho=rho, **steps(GERMAN_TRAINING), **GERMAN_ATTACK)]
+        yield "SenSTIR", rho, SenSTIRRanker(experiment.metric, rho=rho, **training, **experiment.attack)
 
 
 # %%
-# Every system on every split: NDCG, tau and disparity on unseen people, and the disparity on the training queries. The
+# Every system on every split: what `judge` measures on unseen people, and the policy's disparity on the training queries. The
 # split's number seeds the training too. Expectations are exact.
-def compare(people):
-    results = {}
-    for split in range(n_splits):
-        task = german_task(people, split)
-        train, test = task.train, task.test
-        for system, rankers in make_systems(split):
-            numbers = []
-            for ranker in rankers:
-                with config_context(enable_metadata_routing=True):  # hands qid through Project's pipeline
-                    ranker.fit(train.X, train.y, qid=train.qid, sensitive_features=train.groups)
-                scores, hypothetical_scores = ranker.predict(test.X), ranker.predict(task.X_hypothetical)
-                on_test = judge(scores, hypothetical_scores, test.y, qid=test.qid, groups=test.groups)
-                on_train = group_exposure_disparity(
-                    train.y,
-                    ranker.predict(train.X),
-                    qid=train.qid,
-                    sensitive_features=train.groups,
-                    n_samples="exact",
-                )
-                numbers.append([*on_test, on_train])
-            results.setdefault(system, []).append(np.mean(numbers, axis=0))
-        say(f"split {split + 1} of {n_splits} done")
-    return {system: np.array(runs) for system, runs in results.items()}
-
+people = german_credit_people()
+runs = []
+for split in range(n_splits):
+    experiment = german_credit_experiment(people, split).shortened(200 if quick else 1)
+    train = experiment.train
+    for system, strength, ranker in make_systems(experiment, split):
+        experiment.fit(ranker)
+        on_train = group_exposure_disparity(
+            train.y, ranker.predict(train.X), qid=train.qid, sensitive_features=train.groups, n_samples="exact"
+        )
+        runs.append(
+            {
+                "system": system,
+                "strength": strength,
+                "split": split,
+                **experiment.judge(ranker),
+                "on training": on_train,
+            }
+        )
 
 # %%
-# Means over splits with standard errors, beside what the authors' program recorded on its splits 0 and 1 (NDCG / tau /
-# disparity; their queries are other ones, and their disparities, from 25 sampled rankings, are a little too large).
-# ``python -m skfairrank.demo --published`` trains on those very queries.
-def print_table(results):
-    rows = []
-    for (system, strength), runs in results.items():
-        name = system if system != "SenSTIR" else f"SenSTIR, rho {strength:g}"
-        recorded = [PUBLISHED[split][name] for split in ("german_seed0", "german_seed1") if name in PUBLISHED[split]]
-        numbers = zip(runs.mean(axis=0), standard_error(runs), (3, 3, 4, 4))
-        rows.append(
-            (
-                name if system != "Fair-PG-Rank" else f"{system}, weight {strength:g}",
-                *(plus_minus(*number) for number in numbers),
-                "; ".join(f"{ndcg:.3f} / {tau:.3f} / {disparity:.4f}" for ndcg, tau, disparity in recorded),
-            )
-        )
-    print(f"{n_splits} random splits, means ± standard errors")
-    print(table(("system", "NDCG", "tau", "disparity", "disparity (training)", "authors' splits 0; 1"), rows))
+# Means over splits and their standard errors.
+measures = ["ndcg", "stochastic_ndcg", "tau", "disparity", "stochastic_disparity", "on training"]
+by_split = pd.DataFrame(runs).groupby(["system", "strength", "split"], sort=False, dropna=False)[measures].mean()
+results = by_split.groupby(["system", "strength"], sort=False, dropna=False).agg(["mean", "sem"])
+print(f"{n_splits} random splits")
+print(results.round(4).to_string())
 
-
-file = first_file(GERMAN_FILES, "no file of German Credit")
-if file is not None:
-    results = compare(load_german_credit(file))
-    print_table(results)
-
+# %%
+# What the authors' program recorded on its splits 0 and 1, other ones than those above; its disparities, from 25 sampled
+# rankings, are a little too large. ``python -m skfairrank.demo --published`` trains on those very queries.
+recorded = {
+    (name, file): dict(RECORDED[file][name]) for file in ("german_seed0", "german_seed1") for name in RECORDED[file]
+}
+print(pd.DataFrame(recorded).T.to_string())
 
 # %%
 # The figure: to the right is more accurate; above is fairer on the left, below is fairer on the right.
-def draw(results):
-    figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-    labels = {"SenSTIR": r"SenSTIR (numbers: $\rho$)", "Fair-PG-Rank": "Fair-PG-Rank (numbers: its weight)"}
-    order = ["SenSTIR", "Fair-PG-Rank", "Baseline", "Project", "Random"]  # so that colours go to the first ones
-    systems = sorted(results, key=lambda system: (order.index(system[0]), system[1] or 0))
-    means = np.array([results[system].mean(axis=0) for system in systems])
-    errors = np.array([standard_error(results[system]) for system in systems])
-    every = -(-len(rhos) // 8)
-    numbers = [
-        f"{strength:g}" if strength is not None and values.index(strength) % every == 0 else ""
-        for system, strength in systems
-        for values in [rhos if system == "SenSTIR" else weights]
-    ]
-    for ax, column, label in (
-        (axes[0], 1, "Kendall's tau with the ranking\nafter everyone's sex is flipped (1: same)"),
-        (axes[1], 2, "disparity of group exposure by age (0: none)"),
-    ):
-        display = TradeoffDisplay.from_predictions(
-            means[:, 0],
-            means[:, column],
-            xerr=errors[:, 0],
-            yerr=errors[:, column],
-            labels=[labels.get(system, system) for system, _ in systems],
-            annotations=numbers,
-            xlabel="expected NDCG on unseen people",
-            ylabel=label,
-            legend=False,
-            ax=ax,
-        )
-        step_back(display)
-    figure.legend(*display.ax_.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
-    return figure
-
-
-if file is not None:
-    save(draw(results), given)
+LABELS = {"SenSTIR": r"SenSTIR (numbers: $\rho$)", "Fair-PG-Rank": "Fair-PG-Rank (numbers: its weight)"}
+order = ["SenSTIR", "Fair-PG-Rank", "Baseline", "Project", "Random"]  # so that colours go to the first ones
+shown = results.loc[order].reset_index()
+every = -(-len(rhos) // 8)
+numbered = {*rhos[::every], *weights[::every]}
+figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+for ax, measure, label in (
+    (axes[0], "tau", "Kendall's tau with the ranking\nafter everyone's sex is flipped (1: same)"),
+    (axes[1], "stochastic_disparity", "disparity of group exposure by age (0: none)"),
+):
+    display = TradeoffDisplay.from_predictions(
+        shown["stochastic_ndcg", "mean"],
+        shown[measure, "mean"],
+        xerr=shown["stochastic_ndcg", "sem"],
+        yerr=shown[measure, "sem"],
+        labels=[LABELS.get(system, system) for system in shown["system"]],
+        annotations=[f"{strength:g}" if strength in numbered else "" for strength in shown["strength"]],
+        xlabel="NDCG of the policy on unseen people",
+        ylabel=label,
+        legend=False,
+        ax=ax,
+    )
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+plt.show()

@@ -12,9 +12,10 @@ the published program on this data and wrote their own, which multiplies all sam
 number; the expected gradient of its disparity is then zero, and a larger weight only adds noise.
 :class:`~skfairrank.FairPGRanker` weighs every sampled ranking by its own disparity, less their mean, and is stable here.
 
-The data are Fold 1 of MSLR-WEB10K (Qin and Liu, arXiv:1306.2597). Name the folder with ``train.txt``, ``vali.txt`` and
-``test.txt`` by the environment variable ``SKFAIRRANK_MSLR``, or the folder or the three files as arguments; reading them
-takes some minutes. Without them a sample of 107 queries is used. **The paper's filter leaves a few of these, too few for its
+The data are Fold 1 of MSLR-WEB10K (Qin and Liu, arXiv:1306.2597), from https://www.microsoft.com/en-us/research/project/mslr.
+Name the folder with ``train.txt``, ``vali.txt`` and ``test.txt`` as an argument or by the environment variable
+``SKFAIRRANK_MSLR``; reading them takes some minutes. Without them a sample of 107 queries is used, if the folder that
+``SKFAIRRANK_DATA`` names has it. **The paper's filter leaves a few of these, too few for its
 claims**: among two dozen queries the nearest one is not near, so tau measures something else than stability under a
 small change, and standard errors are larger than most differences. What the sample does show: the disparity falls with the
 strength of both, NDCG a little, and Fair-PG-Rank stays above a random ranking with a weight of 1,000.
@@ -27,12 +28,13 @@ the paper's steps, all of its strengths and its whole grid of hyperparameters.
 # The data. Whatever preprocessing learns, it learns from the training part. The paper's "33,060 train queries, 11,600
 # validation queries and 11,200 test queries" are rows, so 1,653, 580 and 560 queries of 20.
 import os
+import sys
 import time
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import audit_table, first_file, options, save, say, step_back, table
+import pandas as pd
 from sklearn import config_context
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
@@ -40,54 +42,52 @@ from sklearn.pipeline import make_pipeline
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import load_letor, make_mslr_ranking
+from skfairrank.experiments import data_folder
 from skfairrank.inspection import TradeoffDisplay, audit, nearest_queries
 from skfairrank.metrics import kendall_tau_scorer, neg_group_exposure_disparity_scorer, stochastic_ndcg_scorer
 from skfairrank.model_selection import best_under
 
-given = options(
-    __doc__,
-    lambda parser: parser.add_argument(
-        "files", nargs="*", help="the folder of Fold 1, or its train, vali and test file"
-    ),
-)
-max_iter = 20 if given.quick else 68_000 if given.full else 1000
+quick, full = (size in sys.argv for size in ("--quick", "--full"))
+max_iter = 20 if quick else 68_000 if full else 1000
 rhos, weights = [1e-5, 1e-4, 0.001, 0.01, 0.04, 0.07, 0.1, 0.33, 0.66, 1.0], [0.001, 0.1, 1.0, 10.0, 100.0, 1000.0]
-if given.full:
+if full:
     weights = [0.001, 0.01, 0.1, 0.5, *np.arange(1.0, 11.0), *np.arange(50.0, 1001.0, 50.0)]
-if given.quick:
+if quick:
     rhos, weights = [0.1], [1.0]
+PARTS = ("train", "vali", "test")
 
 
 def mslr_files():
-    """Paths of the three parts; None where there is not even the sample."""
-    named = given.files or [folder for folder in [os.environ.get("SKFAIRRANK_MSLR")] if folder]
-    if len(named) == 1:
+    """Paths of the three parts."""
+    named = [argument for argument in sys.argv[1:] if not argument.startswith("--")] or [
+        os.environ.get("SKFAIRRANK_MSLR")
+    ]
+    if named[0]:
         folder = Path(named[0])
-        named = [next(iter(sorted(folder.glob(f"{part}.txt*"))), folder / f"{part}.txt") for part in PARTS]
-    if named:
-        if len(named) != 3 or not all(Path(name).is_file() for name in named):
-            raise SystemExit(f"Three files are needed, train, vali and test, or the folder with them; got {named}.")
-        return named
-    sample = first_file(["mslr_sample_train.txt.gz"], "neither MSLR-WEB10K (SKFAIRRANK_MSLR) nor a sample of it")
-    return sample and [sample.with_name(f"mslr_sample_{part}.txt.gz") for part in PARTS]
+        files = [next(iter(sorted(folder.glob(f"{part}.txt*"))), folder / f"{part}.txt") for part in PARTS]
+        wanted = "MSLR-WEB10K's Fold 1"
+    else:
+        files = [data_folder() / f"mslr_sample_{part}.txt.gz" for part in PARTS]
+        wanted = "neither MSLR-WEB10K's Fold 1 (name its folder as an argument or by SKFAIRRANK_MSLR) nor the sample"
+    absent = [file for file in files if not file.is_file()]
+    if absent:
+        sys.exit(
+            f"Nothing is drawn without data: {wanted}. There is no {absent[0].resolve()}; SKFAIRRANK_DATA names a folder."
+        )
+    return files
 
 
-PARTS = ("train", "vali", "test")
-files = mslr_files()
-if files is not None:
-    parts = [load_letor(file, n_features=136, dtype=np.float32) for file in files]
-    task = make_mslr_ranking(*parts, random_state=0)
-    in_paper = {"train": 1653, "validation": 580, "test": 560}
-    header = list(task.train.n_queries)
-    rows = [(name, *map(str, task[name].n_queries.values()), f"{kept:,}") for name, kept in in_paper.items()]
-    print(table(("queries", *header, "kept in the paper"), rows))
+parts = [load_letor(file, n_features=136, dtype=np.float32) for file in mslr_files()]
+task = make_mslr_ranking(*parts, random_state=0)
+counts = pd.DataFrame({part: task[part].n_queries for part in ("train", "validation", "test")}).T
+print(counts.assign(**{"kept in the paper": [1653, 580, 560]}).to_string())
 
 # %%
 # The fair metric of the paper: ridge regression of QualityScore2 on the other features, and QualityScore2 itself.
 
 
 def fit_metric(part):
-    return SensitiveSubspaceMetric(sensitive_columns=[task.sensitive_column]).fit(part.data)
+    return SensitiveSubspaceMetric(sensitive_columns=[task.sensitive_column], scale="raw").fit(part.data)
 
 
 def hypothetical(part, train, metric):
@@ -97,20 +97,20 @@ def hypothetical(part, train, metric):
     return nearest.hypothetical(X), nearest.distance
 
 
-if files is not None:
-    metric = fit_metric(task.train)
-    X_hypothetical, distance = hypothetical(task.test, task.train, metric)
-    some = task.test.qid <= np.unique(task.test.qid)[:30].max()
-    pairs = metric.query_distances(task.test.data[some], qid_X=task.test.qid[some])
-    print(
-        f"Fair distance of a test query to the nearest other one: median {np.median(distance):.0f}; of any two: "
-        f"{np.median(pairs[np.triu_indices(len(pairs), 1)]):.0f}"
-    )
+metric = fit_metric(task.train)
+X_hypothetical, distance = hypothetical(task.test, task.train, metric)
+some = task.test.qid <= np.unique(task.test.qid)[:30].max()
+pairs = metric.query_distances(task.test.data[some], qid_X=task.test.qid[some])
+print(
+    f"Fair distance of a test query to the nearest other one: median {np.median(distance):.0f}; of any two: "
+    f"{np.median(pairs[np.triu_indices(len(pairs), 1)]):.0f}"
+)
 
 # %%
 # Hyperparameters, chosen on the validation part as in the paper: the l2 strength (``alpha``), the adversary's step size and
 # numbers of steps, and epsilon, for Fair-PG-Rank the l2 strength alone. The paper chooses by "the trade-off"; here it is the
-# fairest candidate (by tau, or by disparity) among those whose NDCG is at most .01 below the best.
+# fairest candidate (by tau, or by disparity) among those whose NDCG is at most .01 below the best. NDCG and
+# disparity are those of the policy here, as in the paper.
 TRAINING = {"learning_rate": 0.001, "max_iter": max_iter, "batch_size": 10, "n_samples": 32, "random_state": 0}
 
 
@@ -140,37 +140,29 @@ PAPERS_CHOICE = {  # Table 2
     "full_n_steps": 40,
     "epsilon": 0.01,
 }
-ATTACK = {"subspace_init": 0.005, "full_step_size": 0.001, "fair_start": 0.1}
+ATTACK = {"subspace_init": 0.005, "full_step_size": 0.001, "fair_start": 0.1, "dual_step": "paper"}
 GRID = [
     {
-        "rho": [0.01, 0.1, 1.0] if given.full else [0.1],
-        "alpha": [0.001, 0.0001, 0.0] if not given.quick else [0.001],
+        "rho": [0.01, 0.1, 1.0] if full else [0.1],
+        "alpha": [0.001, 0.0001, 0.0] if not quick else [0.001],
         "subspace_step_size": [0.01, 0.001],
         "subspace_n_steps": [subspace_n_steps],
         "full_n_steps": [full_n_steps],
-        "epsilon": [1.0, 0.1, 0.01] if not given.quick else [0.01],
+        "epsilon": [1.0, 0.1, 0.01] if not quick else [0.01],
     }
-    for subspace_n_steps, full_n_steps in (
-        [(20, 20), (20, 40), (40, 20), (40, 40)] if given.full else [(20, 20), (40, 40)]
-    )
+    for subspace_n_steps, full_n_steps in ([(20, 20), (20, 40), (40, 20), (40, 40)] if full else [(20, 20), (40, 40)])
 ]
-FAIR_PG_GRID = {"fairness_weight": [1.0, 100.0] if given.full else [1.0], "alpha": [0.01, 0.001, 0.0001, 0.0]}
+FAIR_PG_GRID = {"fairness_weight": [1.0, 100.0] if full else [1.0], "alpha": [0.01, 0.001, 0.0001, 0.0]}
 
-if files is not None:
-    senstir = SenSTIRRanker(FrozenEstimator(metric), **TRAINING, **ATTACK)
-    chosen = choose(senstir, GRID, "tau", kendall_tau_scorer)
-    fair_pg_chosen = choose(FairPGRanker(**TRAINING), FAIR_PG_GRID, "disparity", neg_group_exposure_disparity_scorer)
-    say("hyperparameters chosen")
-    print(
-        table(
-            ("SenSTIR", "chosen here", "in the paper"),
-            [(name, f"{chosen[name]:g}", f"{value:g}") for name, value in PAPERS_CHOICE.items()],
-        )
-    )
-    print(f"Fair-PG-Rank: alpha {fair_pg_chosen['alpha']:g}, in the paper 0.01")
+senstir = SenSTIRRanker(FrozenEstimator(metric), **TRAINING, **ATTACK)
+chosen = choose(senstir, GRID, "tau", kendall_tau_scorer)
+fair_pg_chosen = choose(FairPGRanker(**TRAINING), FAIR_PG_GRID, "disparity", neg_group_exposure_disparity_scorer)
+print(pd.DataFrame({"SenSTIR, chosen here": chosen, "in the paper": PAPERS_CHOICE}).to_string())
+print(f"Fair-PG-Rank: alpha {fair_pg_chosen['alpha']:g}, in the paper 0.01")
 
 # %%
-# All systems, judged on the test queries. Standard errors are those over test queries.
+# All systems, judged on the test queries, with standard errors over these. ``ndcg`` is that of the sorted list; all else that
+# follows is of the policy that draws rankings by the scores, as in the paper. A policy with smaller scores is lower in both.
 
 
 def evaluate(rankers, part, X_other):
@@ -181,6 +173,7 @@ def evaluate(rankers, part, X_other):
         qid=part.qid,
         sensitive_features=part.sensitive_features,
         X_hypothetical=X_other,
+        policy="plackett_luce",
         random_state=0,
     )
 
@@ -190,79 +183,63 @@ def fit(ranker, part):
         return ranker.fit(part.data, part.target, qid=part.qid, sensitive_features=part.sensitive_features)
 
 
-if files is not None:
-    plain = PlackettLuceRanker(alpha=chosen["alpha"], **TRAINING)
-    rankers = {
-        "Baseline": plain,
-        "Project": make_pipeline(FrozenEstimator(metric), PlackettLuceRanker(**plain.get_params())),
-    }
-    for weight in weights:
-        rankers[f"Fair-PG-Rank, weight {weight:g}"] = FairPGRanker(fairness_weight=weight, **fair_pg_chosen, **TRAINING)
-    for rho in rhos:
-        rankers[f"SenSTIR, rho {rho:g}"] = SenSTIRRanker(
-            FrozenEstimator(metric), rho=rho, **chosen, **TRAINING, **ATTACK
-        )
-    for name, ranker in rankers.items():
-        fit(ranker, task.train)
-        say(f"{name} trained")
-    results = evaluate(rankers, task.test, X_hypothetical)
-    draws = {f"draw {k}": fit(RandomRanker(random_state=k), task.train) for k in range(10)}
-    results.loc["Random"] = evaluate(draws, task.test, X_hypothetical).mean()
-    print(audit_table("test queries", results))
+plain = PlackettLuceRanker(alpha=chosen["alpha"], **TRAINING)
+rankers = {
+    "Baseline": plain,
+    "Project": make_pipeline(FrozenEstimator(metric), PlackettLuceRanker(**plain.get_params())),
+}
+for weight in weights:
+    rankers[f"Fair-PG-Rank, weight {weight:g}"] = FairPGRanker(fairness_weight=weight, **fair_pg_chosen, **TRAINING)
+for rho in rhos:
+    rankers[f"SenSTIR, rho {rho:g}"] = SenSTIRRanker(FrozenEstimator(metric), rho=rho, **chosen, **TRAINING, **ATTACK)
+for ranker in rankers.values():
+    fit(ranker, task.train)
+results = evaluate(rankers, task.test, X_hypothetical)
+draws = {f"draw {k}": fit(RandomRanker(random_state=k), task.train) for k in range(10)}
+results.loc["Random"] = evaluate(draws, task.test, X_hypothetical).mean()
+print(results.round(4).to_string())
 
 # %%
-# The figure. Standard errors of the points on the lines are about those of the baseline, and left out.
-
-
-def draw(results):
-    figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-    numbered = {"SenSTIR, rho ": ("1",), "Fair-PG-Rank, weight ": ("100", "1000")}
-    names = dict(zip(numbered, (r"SenSTIR (numbers: $\rho$)", "Fair-PG-Rank (numbers: its weight)")))
-    ordered = sorted(results.index, key=lambda name: [not name.startswith(system) for system in names])
-    shown = results.loc[ordered]
-    systems = [next((system for system in names if name.startswith(system)), name) for name in ordered]
-    strengths = [name.removeprefix(system) for name, system in zip(ordered, systems)]
-    alone = [system not in names for system in systems]
-    for ax, column, label in (
-        (axes[0], "tau", "Kendall's tau with the ranking\nof the nearest query (1: same)"),
-        (axes[1], "disparity", "disparity of group exposure by quality (0: none)"),
-    ):
-        display = TradeoffDisplay.from_predictions(
-            shown["ndcg"],
-            shown[column],
-            xerr=shown["ndcg_se"].where(alone, 0),
-            yerr=shown[f"{column}_se"].where(alone, 0),
-            labels=[names.get(system, system) for system in systems],
-            annotations=[k if k in numbered.get(system, ()) else "" for k, system in zip(strengths, systems)],
-            xlabel="NDCG, mean of the test queries",
-            ylabel=label,
-            legend=False,
-            ax=ax,
-        )
-        step_back(display)
-    figure.legend(*display.ax_.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
-    return figure
-
-
-if files is not None:
-    save(draw(results), given)
+# The figure, with standard errors over the test queries. All systems are judged by the same queries, so differences between two
+# of them are surer than these bars.
+NAMES = {"SenSTIR": r"SenSTIR (numbers: $\rho$)", "Fair-PG-Rank": "Fair-PG-Rank (numbers: its weight)"}
+NUMBERED = {"SenSTIR": ("1e-05", "0.1", "1"), "Fair-PG-Rank": ("100", "1000")}
+ordered = sorted(results.index, key=lambda name: [not name.startswith(system) for system in NAMES])
+shown = results.loc[ordered]
+systems, strengths = zip(*((name.partition(",")[0], name.rpartition(" ")[2]) for name in ordered))
+figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+for ax, column, label in (
+    (axes[0], "tau", "Kendall's tau with the ranking\nof the nearest query (1: same)"),
+    (axes[1], "disparity", "disparity of group exposure by quality (0: none)"),
+):
+    TradeoffDisplay.from_predictions(
+        shown["stochastic_ndcg"],
+        shown[column],
+        xerr=shown["stochastic_ndcg_se"],
+        yerr=shown[f"{column}_se"],
+        labels=[NAMES.get(system, system) for system in systems],
+        annotations=[k if k in NUMBERED.get(system, ()) else "" for k, system in zip(strengths, systems)],
+        xlabel="NDCG of the policy, mean of the test queries",
+        ylabel=label,
+        legend=False,
+        ax=ax,
+    )
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+plt.show()
 
 # %%
 # Nothing needs queries of one size: the same on all documents of the same queries.
-if files is not None:
-    task = make_mslr_ranking(*parts, n_documents=None, random_state=0)
-    metric = fit_metric(task.train)
-    sizes = np.unique(task.train.qid, return_counts=True)[1]
-    rankers = {
-        "Baseline": PlackettLuceRanker(**plain.get_params()),
-        "SenSTIR, rho 0.1": SenSTIRRanker(FrozenEstimator(metric), rho=0.1, **chosen, **TRAINING, **ATTACK),
-    }
-    start = time.perf_counter()
-    for ranker in rankers.values():
-        fit(ranker, task.train)
-    seconds = time.perf_counter() - start
-    print(
-        f"All documents: {len(sizes)} training queries of {sizes.min()} to {sizes.max()}; both fits in {seconds:.1f} s"
-    )
-    X_hypothetical, _ = hypothetical(task.test, task.train, metric)
-    print(audit_table("test queries", evaluate(rankers, task.test, X_hypothetical)))
+task = make_mslr_ranking(*parts, n_documents=None, random_state=0)
+metric = fit_metric(task.train)
+sizes = np.unique(task.train.qid, return_counts=True)[1]
+rankers = {
+    "Baseline": PlackettLuceRanker(**plain.get_params()),
+    "SenSTIR, rho 0.1": SenSTIRRanker(FrozenEstimator(metric), rho=0.1, **chosen, **TRAINING, **ATTACK),
+}
+start = time.perf_counter()
+for ranker in rankers.values():
+    fit(ranker, task.train)
+seconds = time.perf_counter() - start
+print(f"All documents: {len(sizes)} training queries of {sizes.min()} to {sizes.max()}; both fits in {seconds:.1f} s")
+X_hypothetical, _ = hypothetical(task.test, task.train, metric)
+print(evaluate(rankers, task.test, X_hypothetical).round(4).to_string())

@@ -156,7 +156,9 @@ def test_german_credit_learns_age_as_the_paper_did():
 def test_the_synthetic_task_learns_the_majority_as_the_paper_did():
     with np.load(shared_data("senstir_synthetic.npz")) as data:
         X, majority = data["X_train"], data["majority_train"]
-    metric = SensitiveSubspaceMetric(scale="raw", classifier=LogisticRegression(C=100)).fit(X, sensitive_features=majority)
+    metric = SensitiveSubspaceMetric(scale="raw", classifier=LogisticRegression(C=100)).fit(
+        X, sensitive_features=majority
+    )
     rows = np.unique(np.column_stack([X, majority]), axis=0)
     expected = LogisticRegression(C=100).fit(rows[:, :2], rows[:, 2]).coef_
     assert metric.directions_ == pytest.approx(expected, rel=1e-6)
@@ -235,7 +237,9 @@ def test_other_models_may_learn_the_directions():
     X, number = people()
     frame = pd.DataFrame({"sex": TWO, "age": number})
     classifier, regressor = LogisticRegression(C=0.01), Ridge(alpha=300)
-    metric = SensitiveSubspaceMetric(scale="raw", classifier=classifier, regressor=regressor).fit(X, sensitive_features=frame)
+    metric = SensitiveSubspaceMetric(scale="raw", classifier=classifier, regressor=regressor).fit(
+        X, sensitive_features=frame
+    )
     assert metric.directions_[0] == pytest.approx(LogisticRegression(C=0.01).fit(X, TWO == "b").coef_[0], rel=1e-3)
     assert metric.directions_[1] == pytest.approx(Ridge(alpha=300).fit(X, number).coef_, rel=1e-8)
     assert not hasattr(classifier, "coef_") and not hasattr(regressor, "coef_")  # clones were fitted

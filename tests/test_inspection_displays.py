@@ -1,5 +1,6 @@
 """What the artists hold equals what they were given; and no display draws anything over its data."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -197,9 +198,9 @@ def test_tradeoff_draws_a_line_for_each_system(plt):
 def test_tradeoff_of_a_search_with_standard_errors_and_the_chosen(plt, search):
     display = TradeoffDisplay.from_search(search, x="ndcg", y="gap")
     results = search.cv_results_
-    order = np.argsort(results["mean_test_ndcg"])
-    np.testing.assert_array_equal(display.x, results["mean_test_ndcg"][order])
-    np.testing.assert_array_equal(display.y, -results["mean_test_gap"][order])  # a disparity, as it is
+    order = np.array([0, 1, 2])  # of rho, the only parameter searched
+    np.testing.assert_array_equal(display.x, results["mean_test_ndcg"])
+    np.testing.assert_array_equal(display.y, -results["mean_test_gap"])  # a disparity, as it is
     assert (display.y >= 0).all()
     # std_test is over 4 folds with ddof=0: its standard error is std / sqrt(4 - 1)
     np.testing.assert_allclose(display.xerr, results["std_test_ndcg"][order] / np.sqrt(3))
@@ -236,6 +237,161 @@ def test_tradeoff_systems_by_a_parameter_and_failed_candidates(plt):
     np.testing.assert_allclose(display.xerr, [0.0, 0.1])  # .2 and .4: deviation .1 sqrt(2), by the root of two folds
     assert list(display.lines_) == ["RandomRanker", "PlackettLuceRanker"]
     assert [text.get_text() for text in display.texts_] == ["0.5"]
+
+
+def results_of(x, **parameters):
+    columns = {f"param_{name}": np.ma.array(values, dtype=object) for name, values in parameters.items()}
+    return {**columns, "mean_test_a": np.asarray(x, float), "mean_test_b": np.arange(float(len(x)))}
+
+
+RHOS = [1.0, 0.0, 0.01, 10.0]
+
+
+@pytest.mark.parametrize(
+    "results, arguments, joined",
+    [
+        # By the parameter, whatever x does: values of x are .3, .1, .2 and .25, those of rho as above.
+        (results_of([0.3, 0.1, 0.2, 0.25], rho=RHOS), {}, {None: [0.1, 0.2, 0.3, 0.25]}),
+        (
+            results_of([0.3, 0.1, 0.2, 0.25], pipe__rho=[np.float32(rho) for rho in RHOS]),
+            {},
+            {None: [0.1, 0.2, 0.3, 0.25]},
+        ),
+        # Of two parameters the one that is written beside the points; equals in the order of x.
+        (
+            results_of([0.3, 0.1, 0.2, 0.25], rho=[1, 0, 0, 1], alpha=[0.1, 0.1, 0.2, 0.2]),
+            {"annotate_by": "rho"},
+            {None: [0.1, 0.2, 0.25, 0.3]},
+        ),
+        # Of two that are searched neither is asked for: the order of x.
+        (results_of([0.3, 0.1, 0.2], rho=[1, 0, 2], alpha=[1, 2, 3]), {}, {None: [0.1, 0.2, 0.3]}),
+        # One that never varies is none.
+        (results_of([0.1, 0.3, 0.2], rho=[0, 1, 2], alpha=[1, 1, 1]), {}, {None: [0.1, 0.3, 0.2]}),
+        # No numbers: the order of x.
+        (results_of([0.3, 0.1, 0.2], gain=["exp2", "linear", "exp2"]), {}, {None: [0.1, 0.2, 0.3]}),
+        (results_of([0.3, 0.1, 0.2], rho=[None, 1, 2]), {}, {None: [0.1, 0.2, 0.3]}),
+        (results_of([0.3, 0.1], shuffle=[False, True]), {}, {None: [0.1, 0.3]}),
+        # In each system its own: one has rho, the other numbers of trees.
+        (
+            results_of(
+                [0.5, 0.4, 0.2, 0.6, 0.3],
+                kind=["s", "s", "t", "t", "t"],
+                rho=np.ma.array([0, 1, 0, 0, 0], mask=[0, 0, 1, 1, 1]),
+                trees=np.ma.array([0, 0, 100, 10, 30], mask=[1, 1, 0, 0, 0]),
+            ),
+            {"label_by": "kind", "annotate_by": "rho"},
+            {"t": [0.6, 0.3, 0.2], "s": [0.5, 0.4]},
+        ),
+        # A candidate that failed is left out.
+        (results_of([0.3, np.nan, 0.2, 0.25], rho=RHOS), {}, {None: [0.2, 0.3, 0.25]}),
+    ],
+)
+def test_tradeoff_joins_candidates_in_the_order_of_a_parameter(plt, results, arguments, joined):
+    display = TradeoffDisplay.from_cv_results(results, x="a", y="b", **arguments)
+    assert {system: line[0].get_xdata().tolist() for system, line in display.lines_.items()} == joined
+
+
+# Shapes of trade-offs: (x, y) of the points, and the half lengths of their error bars as shares of the ranges.
+GRID = np.linspace(0, 1, 6)
+SHAPES = {
+    "rising": (GRID, GRID**2, 0.02),
+    "falling": (GRID, 1 - GRID**0.3, 0.02),
+    "steep": (0.8 + 0.001 * GRID, 1e3 * GRID, 0.03),
+    "flat": (GRID, 1 + 1e-9 * GRID, 0.05),
+    "back and forth": (np.array([0.8, 0.802, 0.8, 0.801, 0.803, 0.8]), GRID, 0.05),
+    "bunched": (np.array([0.85, 0.85, 0.849, 0.84, 0.82, 0.8]), np.array([1, 0.99, 0.98, 0.7, 0.3, 0.1]), 0.1),
+    "many": (np.linspace(0, 1, 24), np.sqrt(np.linspace(0, 1, 24)), 0.02),
+    "wide bars": (GRID, -GRID, 0.15),
+    "one point": (np.array([0.5]), np.array([0.1]), 0.0),
+}
+
+
+def boxes_of(display):
+    """Markers and error bars in pixels, from what was drawn: (x0, y0, x1, y1)."""
+    boxes = []
+    for line, _, bars in display.lines_.values():
+        half = line.get_markersize() / 2 * display.figure_.dpi / 72
+        for x, y in display.ax_.transData.transform(line.get_xydata()):
+            boxes.append((x - half, y - half, x + half, y + half))
+        for segment in (segment for bar in bars for segment in bar.get_segments()):
+            ends = display.ax_.transData.transform(segment)
+            boxes.append((*ends.min(axis=0), *ends.max(axis=0)))
+    return boxes
+
+
+def overlap(a, b):
+    return min(a[2], b[2]) > max(a[0], b[0]) and min(a[3], b[3]) > max(a[1], b[1])
+
+
+def assert_labels_are_readable(display):
+    labels = [text.get_window_extent().extents for text in display.texts_]
+    x0, y0, x1, y1 = display.ax_.bbox.extents
+    for k, (label, text) in enumerate(zip(labels, display.texts_)):
+        assert label[0] >= x0 and label[1] >= y0 and label[2] <= x1 and label[3] <= y1, f"{text} leaves the axes"
+        covered = [box for box in boxes_of(display) if overlap(label, box)]
+        assert not covered, f"{text} covers {covered}"
+        assert not any(overlap(label, other) for other in labels[:k]), f"{text} covers another label"
+        # It is nearer than 40 points to its point.
+        x, y = display.ax_.transData.transform(text.xy)
+        away = np.hypot(max(label[0] - x, x - label[2], 0), max(label[1] - y, y - label[3], 0))
+        assert away < 40 * display.figure_.dpi / 72
+
+
+@pytest.mark.parametrize("layout", ["constrained", "tight", None])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_tradeoff_labels_keep_off_markers_bars_and_each_other(plt, shape, layout):
+    x, y, share = SHAPES[shape]
+    figure, ax = plt.subplots(figsize=(5.6, 4.2), layout=layout)
+    display = TradeoffDisplay.from_predictions(
+        x,
+        y,
+        xerr=np.full(len(x), share * np.ptp(x)),
+        yerr=np.full(len(x), share * np.ptp(y)),
+        annotations=np.geomspace(1e-4, 10, len(x)),
+        chosen=0,
+        ax=ax,
+    )
+    figure.canvas.draw()
+    assert_labels_are_readable(display)
+    assert {text.get_color() for text in display.texts_} == {COLORS[0]}
+
+
+def test_tradeoff_labels_find_new_places_with_limits_scale_and_resolution(plt, tmp_path):
+    x = np.geomspace(1, 100, 7)
+    display = TradeoffDisplay.from_predictions(x, x**2, xerr=x / 9, yerr=x, annotations=list("abcdefg"))
+    for change in ({"xlim": (0, 300)}, {"xscale": "log", "yscale": "log"}, {"xlim": (0.5, 120), "ylim": (0.1, 3e4)}):
+        display.ax_.set(**change)
+        display.figure_.canvas.draw()
+        if "xscale" in change:  # in logarithms the points are apart
+            assert_labels_are_readable(display)
+    display.figure_.set_dpi(220)
+    display.figure_.canvas.draw()
+    assert_labels_are_readable(display)
+    display.figure_.savefig(tmp_path / "figure.pdf")
+
+
+def test_tradeoff_labels_of_two_systems_and_of_two_displays_in_the_same_axes(plt):
+    x = np.linspace(0, 1, 5)
+    first = TradeoffDisplay.from_predictions(
+        np.r_[x, x], np.r_[x, x + 0.05], labels=["a"] * 5 + ["b"] * 5, annotations=list("vwxyzVWXYZ"), legend=False
+    )
+    second = TradeoffDisplay.from_predictions(x, x + 0.1, annotations=[1, 2, 3, 4, 5], ax=first.ax_, legend=False)
+    first.figure_.canvas.draw()
+    assert_labels_are_readable(first)
+    assert_labels_are_readable(second)
+    assert [text.get_color() for text in first.texts_] == [COLORS[0]] * 5 + [COLORS[1]] * 5
+    for display in (first, second):
+        boxes = [*boxes_of(first), *boxes_of(second)]
+        labels = [text.get_window_extent().extents for text in display.texts_]
+        assert not any(overlap(label, box) for label in labels for box in boxes)
+
+
+def test_a_drawn_tradeoff_can_be_pickled(plt):
+    display = TradeoffDisplay.from_predictions([1, 2], [3, 4], annotations=["a", "b"])
+    display.figure_.canvas.draw()
+    again = pickle.loads(pickle.dumps(display.figure_))
+    again.canvas.draw()
+    assert [text.get_text() for text in again.axes[0].texts] == ["a", "b"]
 
 
 def test_tradeoff_of_a_path(plt):
@@ -338,9 +494,9 @@ def test_every_display_draws_where_it_is_told_and_again(plt, displays, name, tmp
 
 
 @pytest.mark.parametrize("name", ["contours", "displacement", "tradeoff", "history"])
-def test_without_matplotlib_the_error_names_the_extra(displays, name, monkeypatch):
+def test_without_matplotlib_the_error_says_what_installs_it(displays, name, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"skfairrank\[plots\]"):
+    with pytest.raises(ImportError, match=r"pip install matplotlib .*in a clone.* \"\.\[plots\]\""):
         displays[name]()
 
 

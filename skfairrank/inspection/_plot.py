@@ -23,7 +23,8 @@ def axes_for(ax, *, figsize, display: str):
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f"{display} needs matplotlib, which is not installed: pip install matplotlib, or skfairrank[plots]."
+            f"{display} needs matplotlib, which is not installed: pip install matplotlib "
+            '(or, in a clone of skfairrank, pip install ".[plots]").'
         ) from error
     return plt.subplots(figsize=figsize, layout="constrained")[1]
 

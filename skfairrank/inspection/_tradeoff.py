@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
+from skfairrank.inspection._labels import PointLabels
 from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside
 
 __all__ = ["TradeoffDisplay"]
@@ -177,10 +180,11 @@ class TradeoffDisplay:
         negate : collection of str, optional
             Scorers whose sign is to be turned. Default: names that begin with "neg_".
         label_by : str, optional
-            Parameter whose values are the systems, one line each. Default: one line through all candidates, in order of
-            x.
+            Parameter whose values are the systems, one line each. Default: one line through all candidates.
         annotate_by : str, optional
-            Parameter whose values are written beside the points. Default: the only one searched.
+            Parameter whose values are written beside the points. Default: the only one searched. A line joins points in
+            the order of this parameter, or else of the only one that varies along it, where that is a number; else in
+            the order of x.
         xlabel, ylabel : str, optional
             Default: the scorers' names.
         ax : matplotlib Axes, optional
@@ -194,14 +198,17 @@ class TradeoffDisplay:
         negate = [name for name in (x, y) if name.startswith("neg_")] if negate is None else list(negate)
         (mean_x, error_x), (mean_y, error_y) = (_over_folds(cv_results, name, name in negate) for name in (x, y))
         parameters = [key.removeprefix("param_") for key in cv_results if key.startswith("param_")]
-        labels = None if label_by is None else _values(cv_results, label_by, parameters)
+        labels = None if label_by is None else [_text(value) for value in _values(cv_results, label_by, parameters)]
         if annotate_by is None and len(parameters) == 1 and label_by is None:
             annotate_by = parameters[0]
-        annotations = None if annotate_by is None else _values(cv_results, annotate_by, parameters)
-        failed = ~(np.isfinite(mean_x) & np.isfinite(mean_y))
-        order = np.argsort(np.where(failed, np.inf, mean_x), kind="stable")[: np.count_nonzero(~failed)]
-        if not len(order):
+        annotated = None if annotate_by is None else _values(cv_results, annotate_by, parameters)
+        annotations = None if annotated is None else [_text(value) for value in annotated]
+        finite = np.flatnonzero(np.isfinite(mean_x) & np.isfinite(mean_y))
+        if not len(finite):
             raise ValueError(f"No candidate has finite mean test scores by both {x!r} and {y!r}.")
+        by_x = finite[np.argsort(mean_x[finite], kind="stable")]
+        searched = [cv_results[f"param_{name}"] for name in parameters]
+        order = _in_order_of_a_parameter(by_x, labels, annotated, searched)
         chosen = np.flatnonzero(order == (-1 if best_index is None else best_index))
         return cls.from_predictions(
             mean_x[order],
@@ -285,6 +292,9 @@ class TradeoffDisplay:
                 linestyle="--" if k >= len(COLORS) else "-",
                 zorder=3 if np.count_nonzero(of_system) > 1 else 4,  # a single point would vanish under a line
             )
+            _, caps, bars = self.lines_[system]
+            for part in (*caps, *bars):  # step back behind the points
+                part.set_alpha(0.4)
         if self.chosen is not None:
             (self.chosen_,) = ax.plot(
                 self.x[self.chosen],
@@ -301,42 +311,20 @@ class TradeoffDisplay:
         ax.set(xlabel=self.xlabel, ylabel=self.ylabel, xscale=xscale, yscale=yscale)
         if self.annotations:
             ax.margins(x=0.12, y=0.09)
-        self.texts_ = [
-            ax.annotate(
-                text,
-                (x, y),
-                xytext=(-6 if last else 6, -5 if rising != last else 5),
-                textcoords="offset points",
-                ha="right" if last else "left",
-                va="top" if rising != last else "bottom",
-                fontsize="small",
-                color="0.2",
-                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
-                zorder=6,
-            )
-            for text, x, y, rising, last in zip(
-                self.annotations or [], self.x, self.y, self._rising(systems), self._at_the_right(), strict=False
-            )
-            if text
-        ]
+        self.texts_ = self._write(ax)
         ax.grid(alpha=0.25)
         if legend:
             title = f"numbers: {self.annotation_name}" if self.annotations and self.annotation_name else None
             self.legend_ = legend_outside(ax, title=title)
         return self
 
-    def _at_the_right(self):
-        """Of each point, whether text beside it would leave the axes: then its place is on the left, across the line."""
-        return self.x > np.nanmin(self.x) + 0.97 * (np.nanmax(self.x) - np.nanmin(self.x))
-
-    def _rising(self, systems):
-        """Of each point, whether its system's y grows with x: then the place for text is below the line."""
-        rising = np.full(len(self.x), False)
-        for system in systems:
-            of_system = np.full(len(self.x), True) if system is None else self.labels == system
-            x, y = self.x[of_system], self.y[of_system]
-            rising[of_system] = np.nansum((x - np.nanmean(x)) * (y - np.nanmean(y))) > 0
-        return rising
+    def _write(self, ax):
+        """The annotations, each in the colour of its line."""
+        noted = [k for k, text in enumerate(self.annotations or []) if text]
+        of_system = {system: line[0].get_color() for system, line in self.lines_.items()}
+        colors = [of_system[None if self.labels is None else self.labels[k]] for k in noted]
+        xy = np.column_stack([self.x, self.y])[noted]
+        return PointLabels(ax, xy, [self.annotations[k] for k in noted], colors).texts
 
 
 def _numbers(values, name):
@@ -388,4 +376,37 @@ def _values(cv_results, parameter, parameters):
         matches = [parameter]
     if len(matches) != 1:
         raise ValueError(f"The search has no single parameter {parameter!r}; it has {parameters}.")
-    return [_text(value) for value in cv_results[f"param_{matches[0]}"]]
+    return cv_results[f"param_{matches[0]}"]
+
+
+def _in_order_of_a_parameter(by_x, labels, annotated, searched):
+    """Candidates, system by system, in the order in which a line joins them.
+
+    That of the parameter that is annotated, or of the only one that varies among the system's candidates, where its values
+    are numbers; else, and among equals, that of x.
+
+    Parameters
+    ----------
+    by_x : ndarray of int
+        The candidates in order of x.
+    labels : sequence of str or None
+        System of each candidate.
+    annotated : sequence or None
+        Value of a parameter of each candidate.
+    searched : list of sequence
+        The same for every parameter that was searched.
+    """
+    order = []
+    for system in dict.fromkeys("" if labels is None else labels[k] for k in by_x):
+        members = [k for k in by_x if labels is None or labels[k] == system]
+        varying = [values for values in searched if len({repr(values[k]) for k in members}) > 1]
+        for values in [annotated, *(varying if len(varying) == 1 else [])]:
+            if values is not None and all(_is_number(values[k]) for k in members):
+                members.sort(key=lambda k: values[k])
+                break
+        order += members
+    return np.array(order)
+
+
+def _is_number(value):
+    return isinstance(value, Real) and not isinstance(value, bool)
