@@ -49,7 +49,9 @@ def disparity_coefficients(
         scaled = np.ldexp(y, -np.repeat(exponent[:, 0], sizes))[order]
         sums = np.bincount(cell[order], weights=scaled, minlength=2 * len(sizes)).reshape(-1, 2)
         relevant = np.bincount(cell, weights=y > 0, minlength=2 * len(sizes)).reshape(-1, 2) > 0
-        sums = np.where(relevant, np.maximum(sums, SMALLEST_MERIT), 0.0)  # beside a huge relevance a small one may vanish
+        sums = np.where(
+            relevant, np.maximum(sums, SMALLEST_MERIT), 0.0
+        )  # beside a huge relevance a small one may vanish
         tolerance = 2.0 * (_resolution(y) + np.finfo(float).eps * sizes[:, None])
     defined = (sums > 0).all(axis=1)
     merit = np.divide(sums, members, out=np.zeros_like(sums), where=members > 0)

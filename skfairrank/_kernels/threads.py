@@ -32,7 +32,9 @@ def _forget_threads() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)  # threads do not survive a fork, and what they lock stays locked
+    os.register_at_fork(
+        after_in_child=_forget_threads
+    )  # threads do not survive a fork, and what they lock stays locked
 
 
 @contextmanager
