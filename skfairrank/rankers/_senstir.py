@@ -19,7 +19,7 @@ from skfairrank.solvers import zeros_of
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
 
-def fit_metric(metric, X, sensitive_features=None, *, needed=True):
+def fit_metric(metric, X, sensitive_features=None, *, needed=True, uses_directions=True):
     """The fitted fair metric from what `SenSTIRRanker(metric=...)` accepts; what is passed is left as it is.
 
     Parameters
@@ -30,6 +30,8 @@ def fit_metric(metric, X, sensitive_features=None, *, needed=True):
         Used only where the metric has neither directions nor sensitive_columns and is not frozen.
     needed : bool
         False says nothing where nothing is sensitive.
+    uses_directions : bool
+        False says nothing of what directions leave of the groups' difference, or of the features.
     """
     if isinstance(metric, FrozenEstimator):
         fitted = metric.estimator
@@ -51,7 +53,7 @@ def fit_metric(metric, X, sensitive_features=None, *, needed=True):
     else:
         metric = clone(metric)
     if isinstance(metric, SensitiveSubspaceMetric):
-        return metric._fit(X, sensitive_features, warn=needed)
+        return metric._fit(X, sensitive_features, warn=needed, uses_directions=uses_directions)
     return metric.fit(X, sensitive_features=sensitive_features)
 
 
@@ -257,18 +259,20 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
 
     def _prepare(self, data, y, sensitive_features):
         self.metric_ = self._learn_metric(data.X, sensitive_features)
-        if (
-            self.metric is None
-            and self.rho > 0
-            and not issubclass(ADVERSARIES[self.adversary], (ExactGaps, GapsAscent))
-        ):
+        if self.metric is None and self.rho > 0 and self._uses_directions:
             _warn_if_directions_miss_the_groups(self.metric_)
 
     def _learn_metric(self, X, sensitive_features):
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
-        return fit_metric(self.metric, X, sensitive_features, needed=self.rho > 0)
+        needed = self.rho > 0
+        uses_directions = needed and self._uses_directions
+        return fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
+
+    @property
+    def _uses_directions(self):
+        return not issubclass(ADVERSARIES[self.adversary], (ExactGaps, GapsAscent))
 
     def _strength(self):
         return float(self.rho)
