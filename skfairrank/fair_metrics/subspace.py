@@ -204,8 +204,8 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         for name, columns in self.determining_columns_.items():
             if columns and warn:
                 warn_caller(
-                    f"Columns {columns} of X: each alone determines the sensitive {name}, and directions learned from the "
-                    "attribute leave a part of them. Name them, SensitiveSubspaceMetric(sensitive_columns=[...]), or leave them out of X."
+                    f"Columns {columns} of X: each alone determines the sensitive {name}, and directions learned from it leave a "
+                    "part of them. Name them, SensitiveSubspaceMetric(sensitive_columns=[...]), or leave them out of X."
                 )
         if learned and len(self.sensitive_basis_) == X.shape[1]:
             ranks = {
