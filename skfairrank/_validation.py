@@ -147,7 +147,13 @@ def _as_floats(values, name: str, what: str, remedy: str) -> np.ndarray:
             raise ValueError(f"{name} is not an array of numbers, one {what} per row: {error}") from error
         wrong = ~np.isfinite(values)
         if wrong.any():
-            kind = "NaN" if np.isnan(values[wrong]).all() else "infinity" if np.isinf(values[wrong]).all() else "NaN and infinity"
+            kind = (
+                "NaN"
+                if np.isnan(values[wrong]).all()
+                else "infinity"
+                if np.isinf(values[wrong]).all()
+                else "NaN and infinity"
+            )
             raise ValueError(
                 f"Input {name} contains {kind} ({int(wrong.sum())} of {wrong.size} values, the first in row "
                 f"{int(np.argwhere(wrong)[0][0])}): {remedy}"
@@ -174,7 +180,9 @@ def check_relevance(y, n_rows: int | None = None, *, name: str = "y") -> np.ndar
     ValueError
         If y is missing, is not one-dimensional, has NaN, inf or a negative value, or does not have `n_rows` entries.
     """
-    remedy = "leave out the rows without a judgement, or give them relevance 0 if that is what a missing judgement means."
+    remedy = (
+        "leave out the rows without a judgement, or give them relevance 0 if that is what a missing judgement means."
+    )
     y = _as_floats(y, name, "relevance (>= 0)", remedy)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]

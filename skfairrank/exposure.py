@@ -6,8 +6,8 @@ import numpy as np
 
 __all__ = ["SMALLEST_MERIT", "disparity_coefficients"]
 
-#: A merit below this counts as this in a ratio, so that exposure per merit stays finite.
-SMALLEST_MERIT = 2.0**-960
+#: A merit below this (about 1e-100) counts as this in a ratio, so that exposure per merit and its square stay finite.
+SMALLEST_MERIT = 2.0**-330
 
 
 def disparity_coefficients(
@@ -49,7 +49,9 @@ def disparity_coefficients(
         scaled = np.ldexp(y, -np.repeat(exponent[:, 0], sizes))[order]
         sums = np.bincount(cell[order], weights=scaled, minlength=2 * len(sizes)).reshape(-1, 2)
         relevant = np.bincount(cell, weights=y > 0, minlength=2 * len(sizes)).reshape(-1, 2) > 0
-        sums = np.where(relevant, np.maximum(sums, SMALLEST_MERIT), 0.0)  # beside a huge relevance a small one may vanish
+        sums = np.where(
+            relevant, np.maximum(sums, SMALLEST_MERIT), 0.0
+        )  # beside a huge relevance a small one may vanish
         tolerance = 2.0 * (_resolution(y) + np.finfo(float).eps * sizes[:, None])
     defined = (sums > 0).all(axis=1)
     merit = np.divide(sums, members, out=np.zeros_like(sums), where=members > 0)

@@ -64,7 +64,8 @@ HAS_Y = [name for name in METRICS if name not in ("kendall_tau", "difference", "
 GROUP_DISPARITIES = ["disparity", "sorted_disparity", "average_disparity"]
 HAS_GROUPS = ["difference", "stochastic_difference", *GROUP_DISPARITIES]
 RANGE = {
-    name: (-1.0, 1.0) if name == "kendall_tau" else (0.0, np.inf if name.endswith("disparity") else 1.0) for name in METRICS
+    name: (-1.0, 1.0) if name == "kendall_tau" else (0.0, np.inf if name.endswith("disparity") else 1.0)
+    for name in METRICS
 }
 
 

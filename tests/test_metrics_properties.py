@@ -187,7 +187,9 @@ def test_names_of_the_groups_matter_to_the_default_rule_of_ties_alone(name):
     for q in np.unique(data.qid):
         g[data.qid == q] = rng.permutation([0, 0, 0, 1, 1, 1])
     data = replace(data, y=np.full(len(g), 2.0), g=g)
-    old, young = (METRICS[name](replace(data, g=np.array(names)[g]), **exactly(name)) for names in (["a", "b"], ["b", "a"]))
+    old, young = (
+        METRICS[name](replace(data, g=np.array(names)[g]), **exactly(name)) for names in (["a", "b"], ["b", "a"])
+    )
     if name in ("disparity", "sorted_disparity"):
         assert old != pytest.approx(young, rel=1e-3)
     else:

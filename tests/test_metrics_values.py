@@ -364,7 +364,12 @@ THIRDS = [0.1, 0.2, 0.3], [0.2]
 @pytest.mark.parametrize("kind", [float, np.float32, np.float16, Fraction])
 def test_merits_that_tie_but_for_rounding_tie_in_every_order_of_the_rows(kind):
     """Both means are .2, and the larger label comes first; of three rows and one at the end, of exposures, in units of merit."""
-    y = np.array([kind(value) if kind is not Fraction else float(Fraction(round(10 * value), 10)) for value in (0.1, 0.2, 0.3, 0.2)])
+    y = np.array(
+        [
+            kind(value) if kind is not Fraction else float(Fraction(round(10 * value), 10))
+            for value in (0.1, 0.2, 0.3, 0.2)
+        ]
+    )
     s, g = np.array([4.0, 3, 2, 1]), np.array([0, 0, 0, 1])
     gap = (E[:3].mean() - E[3]) / 0.2
     for label, value in ((1, 0.0), (-1, gap)):  # the name of the group of one row

@@ -164,7 +164,10 @@ def _scores(estimator, X, qid, n_rows, name):
 def _accuracy(y, exposures, queries):
     table = discounts(int(queries.sizes.max()))
     in_order, stochastic = (ndcg(y, exposure, queries, table, "ndcg") for exposure in exposures)
-    return {"ndcg": in_order, "stochastic_ndcg": replace(stochastic, is_selective=True)}  # one warning is enough for both
+    return {
+        "ndcg": in_order,
+        "stochastic_ndcg": replace(stochastic, is_selective=True),
+    }  # one warning is enough for both
 
 
 def _stability(s, other, queries):

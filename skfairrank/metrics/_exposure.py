@@ -125,9 +125,7 @@ def group_exposure_disparity(
     return exposure_disparity(y, group, exposure, queries, ties, replace_undefined_by).reduced(reduce)
 
 
-def exposure_disparity(
-    y, group, exposure, queries: Queries, ties="larger_label", replace_undefined_by=0.0
-) -> PerQuery:
+def exposure_disparity(y, group, exposure, queries: Queries, ties="larger_label", replace_undefined_by=0.0) -> PerQuery:
     """`group_exposure_disparity` of checked values that are grouped by query; groups are numbered 0 and 1."""
     if ties not in TIES:
         raise ValueError(f"ties={ties!r}: choose one of {list(TIES)}.")

@@ -153,9 +153,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
                 )
         elif self.fairness_weight > 0:
             queries = data.queries
-            self.groups_, group = check_groups(
-                sensitive_features, len(y), at_most=2, compared_by="FairPGRanker"
-            )
+            self.groups_, group = check_groups(sensitive_features, len(y), at_most=2, compared_by="FairPGRanker")
             if len(self.groups_) < 2:
                 warn_caller(
                     f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: "
