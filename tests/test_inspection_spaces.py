@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skfairrank import PlackettLuceRanker, QueryRanker, SenSTIRRanker, SensitiveSubspaceMetric
+from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.inspection import audit, nearest_queries
 from skfairrank.metrics import kendall_tau_score, ndcg_scorer
 from skfairrank.model_selection import QueryKFold
