@@ -416,11 +416,9 @@ def test_objectives_that_rank_nothing_or_are_told_about_queries_stay():
 def test_a_model_that_cannot_be_cloned_is_a_clear_error():
     catboost = pytest.importorskip("catboost")
     X, y, qid = task()
-    for model in (catboost.CatBoost({"loss_function": "YetiRank"}), catboost.CatBoostRanker(cat_features=[0])):
-        with pytest.raises(
-            TypeError, match=rf"{type(model).__name__} can't be cloned.*use CatBoostRanker \(and tuples"
-        ):
-            QueryRanker(model).fit(X, y, qid=qid)
+    model = catboost.CatBoost({"loss_function": "YetiRank"})
+    with pytest.raises(TypeError, match=r"CatBoost can't be cloned.*use CatBoostRanker \(and tuples"):
+        QueryRanker(model).fit(X, y, qid=qid)
 
 
 # ------------------------------------------------------------------------------------------------------------ going on
