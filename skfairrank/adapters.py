@@ -173,6 +173,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             arguments[argument] = queries.sizes if argument == "group" else np.sort(queries.codes)
             if arguments.get("eval_set") is not None:
                 arguments |= _eval_arguments(arguments, argument, taken, estimator)
+        else:
+            arguments.pop("eval_qid", None)  # the names are the same for all models; this one knows no queries
         if sensitive_features is not None and "sensitive_features" in taken:
             check_consistent_length(X, sensitive_features)
             arguments["sensitive_features"] = _sort_if_per_row(sensitive_features, queries, "sensitive_features")

@@ -48,11 +48,13 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.preprocessing.StandardScaler : One mean and deviation for all rows. Unlike it this class removes what all rows
-        of a query have in common, which changes no order within a query, but which the groups may differ in.
+    sklearn.preprocessing.StandardScaler : One mean and one deviation for all rows.
 
     Notes
     -----
+    Subtracting a query's mean takes away what all its rows have in common, which tells none of them from another. It does not
+    make a ranker fair: a group whose values are lower within queries keeps them lower.
+
     `fit` learns nothing from several queries. Where it saw one query only, `transform` may be called without `qid`: new rows
     are then scaled by that query's mean and deviation, as `StandardScaler` scales them.
 
