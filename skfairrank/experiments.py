@@ -221,7 +221,7 @@ class Experiment:
             "ndcg": ndcg_score(test.y, scores, qid=test.qid),
             "stochastic_ndcg": stochastic_ndcg_score(test.y, scores, qid=test.qid, **policy),
             "tau": kendall_tau_score(scores, ranker.predict(self.X_hypothetical), qid=test.qid),
-            "disparity": group_exposure_disparity(test.y, _decided(scores), **groups, n_samples="exact"),
+            "disparity": group_exposure_disparity(test.y, _decided(scores), **groups, **policy),
             "stochastic_disparity": group_exposure_disparity(test.y, scores, **groups, **policy),
         }
 
