@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from skfairrank._validation import as_values
 from skfairrank.metrics._scorers import ranking_scores
 from skfairrank.queries import Queries
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
@@ -26,13 +30,19 @@ __all__ = ["QueryRanker"]
 _OWN = {"group": "qid", "group_id": "qid", "eval_group": "eval_qid", "eval_X": "eval_set", "eval_y": "eval_set"}
 # Lists with one entry for each evaluation set, the entry having one value per row (or per query).
 _PER_EVAL_SET = ("eval_sample_weight", "eval_init_score", "sample_weight_eval_set", "base_margin_eval_set")
+# Arguments with a fitted model to go on from.
+_MODELS = ("init_model", "xgb_model")
 # Never one entry per row, even where the length happens to be the number of rows.
 _NOT_PER_ROW = {
     *("feature_name", "categorical_feature", "feature_weights", "cat_features", "text_features", "embedding_features"),
-    *("eval_at", "eval_metric", "eval_names", "eval_set", "eval_qid", "callbacks", *_PER_EVAL_SET),
+    *("eval_at", "eval_metric", "eval_names", "eval_set", "eval_qid", "callbacks", *_PER_EVAL_SET, *_MODELS),
 }
 # CatBoost's, with row numbers in them.
 _ROW_NUMBERS = ("pairs", "graph", "pairs_weight")
+# Parameters that name a loss (LightGBM has five words for it), and the losses that are about queries.
+_OBJECTIVES = ("objective", "loss_function", "loss", "application", "app", "objective_type")
+_OF_QUERIES = re.compile("rank|ndcg|pair|query|lambdamart|stochasticfilter|groupquantile", re.IGNORECASE)
+_RANKERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
 
 
 class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
@@ -49,7 +59,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         Such as ``LGBMRanker()``, ``XGBRanker()`` or ``CatBoostRanker()``. How it is told about queries follows from the
         signature of its `fit`: `group` (sizes) where there is no `qid`, else `group_id`, else `qid`. An estimator whose
         `fit` has none of these, such as scikit-learn's regressors, is fitted on the sorted rows regardless of their
-        queries (a pointwise ranker). ``FrozenEstimator(model)`` is a model that is fitted already.
+        queries (a pointwise ranker); a ranking objective is refused there, as in ``XGBRegressor(objective="rank:ndcg")``,
+        which would see all rows as one query. ``FrozenEstimator(model)`` is a model that is fitted already.
 
     Attributes
     ----------
@@ -67,6 +78,9 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     sparse X are up to the model. Further arguments of `fit`, such as `eval_set`, can't be routed through a search or a
     pipeline: there use the model's own parameters (`n_estimators` in the grid instead of early stopping), or fit the
     chosen model again.
+
+    Each `fit` trains a fresh clone of the model, unless the model says ``warm_start=True`` or `fit` gets a fitted model to
+    go on from, as LightGBM's and CatBoost's `init_model` or XGBoost's `xgb_model`.
 
     In a pipeline the adapter is the last step, ``make_pipeline(StandardScaler(), QueryRanker(LGBMRanker()))``. CatBoost's
     `cat_features` must be a tuple in its constructor: scikit-learn can't clone it with a list.
@@ -112,10 +126,13 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             - `eval_set`: list of pairs ``(X, y)``, and with it `eval_qid`, a list of the query ids of each; rows in any
               order. (A single tuple ``(X, y)`` with its ids will do.) The names are the same for all libraries.
             - What has one entry per row (LightGBM's `sample_weight`, XGBoost's `base_margin`, CatBoost's
-              `group_weight` ...) follows its rows when these are sorted.
+              `group_weight` ...) follows its rows when these are sorted, whatever holds it: a list, an array, a column of
+              pandas, polars or pyarrow. What has as many entries as there are rows and no order (a dict, a set) is an error.
             - What has one entry per query (XGBoost's `sample_weight`) is given in sorted order of the query ids. (Where
               there are as many rows as queries, it is read row by row.)
-            - The like for each evaluation set (`eval_sample_weight`, `sample_weight_eval_set` ...).
+            - The like for each evaluation set (`eval_sample_weight`, `sample_weight_eval_set` ...): a list with one entry
+              for each set, or a dict by the number of the set.
+            - `init_model`, `xgb_model`: a fitted `QueryRanker` or a fitted model of the library, which training goes on from.
             - Anything else is passed on as it is.
 
         Returns
@@ -126,13 +143,15 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If a library's own way of naming queries is used (`group`, `group_id`, `eval_group`), or `qid` or
-            `eval_qid` does not fit the rows.
+            `eval_qid` does not fit the rows, or the model ranks but can't be told about queries.
+        NotFittedError
+            If the model to go on from is not fitted.
         """
         X = _as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         y = _as_labels(y, X)
         queries = queries_in_fit(qid, _num_samples(X))
-        estimator = clone(self.estimator)
+        estimator = self._model_to_fit()
         if is_classifier(estimator) and not hasattr(estimator, "decision_function"):
             raise ValueError(
                 f"{type(estimator).__name__} is a classifier without decision_function: its labels are no scores. Use a "
@@ -143,8 +162,11 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         _check_fit_params(fit_params, queries)
 
         arguments = {
-            name: value if name in _NOT_PER_ROW or not _has_rows(value, queries.n_rows) else _sort(value, queries)
+            name: value if name in _NOT_PER_ROW else _sort_if_per_row(value, queries, name)
             for name, value in fit_params.items()
+        }
+        arguments |= {
+            name: _model_to_go_on_from(arguments[name], name, estimator) for name in _MODELS if name in arguments
         }
         if argument is not None:
             arguments[argument] = queries.sizes if argument == "group" else np.sort(queries.codes)
@@ -152,11 +174,25 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
                 arguments |= _eval_arguments(arguments, argument, taken, estimator)
         if sensitive_features is not None and "sensitive_features" in taken:
             check_consistent_length(X, sensitive_features)
-            arguments["sensitive_features"] = _sort(sensitive_features, queries)
+            arguments["sensitive_features"] = _sort_if_per_row(sensitive_features, queries, "sensitive_features")
 
         self.estimator_ = estimator.fit(_sort(X, queries), _sort(y, queries), **arguments)
         self.n_queries_ = queries.n_queries
         return self
+
+    def _model_to_fit(self):
+        """A fresh clone; or the last fit's model, where it is to be started from (`warm_start`)."""
+        try:
+            estimator = clone(self.estimator)
+        except (TypeError, RuntimeError) as error:  # CatBoost(params), or a constructor that changes what it is given
+            ranker = _RANKERS.get(_library(self.estimator), "a ranker that follows scikit-learn's rules")
+            raise TypeError(
+                f"{type(self.estimator).__name__} can't be cloned, and QueryRanker fits a clone: use {ranker} (and tuples "
+                f"for lists in its constructor). scikit-learn says: {error}"
+            ) from error
+        if getattr(estimator, "warm_start", False) and type(getattr(self, "estimator_", None)) is type(estimator):
+            return self.estimator_.set_params(**estimator.get_params(deep=False))
+        return estimator
 
     def predict(self, X):
         """Scores, higher is better.
@@ -196,14 +232,78 @@ def _query_argument(estimator) -> str | None:
     for name in ("group_id", "qid"):
         if name in taken:
             return name
-    inner = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "estimator", None)
-    if hasattr(inner, "fit") and not isinstance(estimator, FrozenEstimator) and _query_argument(inner) is not None:
-        outer = type(estimator).__name__
-        raise ValueError(
-            f"{outer} does not hand query ids to the {type(inner).__name__} in it: put QueryRanker(...) around the "
-            f"{type(inner).__name__} itself, inside the {outer}."
-        )
+    for model in _models(estimator):
+        if model is not estimator and _takes_queries(model):
+            outer, inner = type(estimator).__name__, type(model).__name__
+            remedy = (
+                f"put QueryRanker(...) around the {inner} itself, inside the {outer}."
+                if hasattr(model, "predict")
+                else f"put the {inner} into a pipeline before the QueryRanker."
+            )
+            raise ValueError(f"{outer} does not hand query ids to the {inner} in it: {remedy}")
+        objective = _objective_of_queries(model)
+        if objective is not None:
+            ranker = _RANKERS.get(_library(model), "a ranker, whose fit takes group, group_id or qid")
+            raise ValueError(
+                f"{type(model).__name__} has a ranking objective ({objective}), and its fit can't be told about queries: "
+                f"it would train on all rows as one query, or fail. Use {ranker} with this objective."
+            )
     return None
+
+
+def _takes_queries(estimator) -> bool:
+    return bool({"group", "group_id", "qid"} & set(inspect.signature(estimator.fit).parameters))
+
+
+def _models(estimator) -> Iterator:
+    """What `estimator.fit` trains: itself and the models in it, in pipelines, searches and ensembles alike."""
+    if isinstance(estimator, FrozenEstimator) or isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        return
+    yield estimator
+    if _library(estimator) in _RANKERS or not hasattr(estimator, "get_params"):
+        return
+    for value in estimator.get_params(deep=False).values():
+        for part in value if isinstance(value, list | tuple) else [value]:
+            # Steps and members of ensembles are tuples (name, estimator) or (name, estimator, columns).
+            for model in part[1:2] if isinstance(part, tuple) else [part]:
+                yield from _models(model)
+
+
+def _library(estimator) -> str:
+    """The library that brings the estimator, also where a user has derived a class from it."""
+    modules = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
+    return next((module for module in modules if module in _RANKERS), modules[0])
+
+
+def _objective_of_queries(estimator) -> str | None:
+    """`objective='rank:ndcg'` or the like, where the estimator has such a parameter."""
+    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    for name in _OBJECTIVES:
+        value = parameters.get(name)
+        if isinstance(value, str) and _OF_QUERIES.search(value):
+            return f"{name}={value!r}"
+    return None
+
+
+def _model_to_go_on_from(model, name: str, estimator):
+    """The library's own model inside a fitted `QueryRanker`; what the library itself understands as it is."""
+    given = type(model).__name__
+    if isinstance(model, QueryRanker):
+        if not hasattr(model, "estimator_"):
+            raise NotFittedError(f"{name} is a QueryRanker that is not fitted: fit it first, or leave {name} out.")
+        model = model.estimator_
+    if isinstance(model, FrozenEstimator):
+        model = model.estimator
+    if hasattr(model, "is_fitted") and not model.is_fitted():  # CatBoost; the others say so themselves
+        raise NotFittedError(
+            f"{name} is a {type(model).__name__} that is not fitted: fit it first, or leave {name} out."
+        )
+    if hasattr(model, "fit") and _library(model) != _library(estimator):
+        raise ValueError(
+            f"{name} is a {given}, which {type(estimator).__name__} can't go on from: give a fitted "
+            f"{type(estimator).__name__}, or a fitted QueryRanker around one."
+        )
+    return model
 
 
 def _check_fit_params(fit_params, queries: Queries) -> None:
@@ -220,8 +320,10 @@ def _check_fit_params(fit_params, queries: Queries) -> None:
 def _eval_arguments(arguments, argument, taken, estimator) -> dict:
     """Evaluation sets sorted by query, under the names that the library knows."""
     eval_set, eval_qid = arguments["eval_set"], arguments.pop("eval_qid", None)
-    if isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple):
-        eval_set, eval_qid = [eval_set], [eval_qid]
+    alone = isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple)
+    if alone:
+        eval_set, eval_qid = [eval_set], None if eval_qid is None else [eval_qid]
+    _check_pairs(eval_set)
     if eval_qid is None or len(eval_qid) != len(eval_set) or any(ids is None for ids in eval_qid):
         found = "none" if eval_qid is None else len(eval_qid)
         raise ValueError(
@@ -234,17 +336,17 @@ def _eval_arguments(arguments, argument, taken, estimator) -> dict:
         for k, ((X, _), ids) in enumerate(zip(sets, eval_qid))
     ]
     Xs = [_sort(X, queries) for (X, _), queries in zip(sets, groups)]
-    ys = [_sort(_as_labels(y, X), queries) for (X, y), queries in zip(sets, groups)]
+    ys = [
+        _sort(_as_labels(y, X, name=f"y of eval_set[{k}]"), queries)
+        for k, ((X, y), queries) in enumerate(zip(sets, groups))
+    ]
     out = {}
     for name in _PER_EVAL_SET:
-        if isinstance(arguments.get(name), list | tuple):
-            if len(arguments[name]) != len(sets):
-                raise ValueError(
-                    f"{name} has {len(arguments[name])} entries for {len(sets)} evaluation sets: give one each."
-                )
+        if arguments.get(name) is not None:
+            values = _one_for_each_set(arguments[name], len(sets), name, alone)
             out[name] = [
-                _sort(values, queries) if _has_rows(values, queries.n_rows) else values
-                for values, queries in zip(arguments[name], groups)
+                _sort_if_per_row(value, queries, f"{name}[{k}]")
+                for k, (value, queries) in enumerate(zip(values, groups))
             ]
 
     ids = [np.sort(queries.codes) for queries in groups]
@@ -256,6 +358,34 @@ def _eval_arguments(arguments, argument, taken, estimator) -> dict:
     if "eval_X" in taken:  # LightGBM 4.7 deprecates eval_set
         return out | {"eval_set": None, "eval_X": tuple(Xs), "eval_y": tuple(ys)}
     return out | {"eval_set": list(zip(Xs, ys))}
+
+
+def _check_pairs(eval_set) -> None:
+    """Raise ValueError where evaluation sets are not pairs (X, y)."""
+    sets = eval_set if isinstance(eval_set, list | tuple) else [eval_set]
+    wrong = [type(pair).__name__ for pair in sets if not isinstance(pair, list | tuple) or len(pair) != 2]
+    if wrong or sets is not eval_set:
+        raise ValueError(
+            f"eval_set holds a {wrong[0] if wrong else type(eval_set).__name__}, whose rows can't be sorted by query: give "
+            "eval_set=[(X, y)] and eval_qid=[qid], rows in any order. QueryRanker makes of them what the library wants."
+        )
+
+
+def _one_for_each_set(values, n_sets: int, name: str, alone: bool) -> list:
+    """A list with one entry for each evaluation set."""
+    if isinstance(values, Mapping):  # LightGBM takes them by the number of the set
+        unknown = [key for key in values if key not in range(n_sets)]
+        if unknown:
+            raise ValueError(
+                f"{name} has the key {unknown[0]!r}: its keys are the numbers of the evaluation sets, 0 to {n_sets - 1}."
+            )
+        return [values.get(k) for k in range(n_sets)]
+    if alone and not (isinstance(values, list | tuple) and len(values) == 1):
+        return [values]  # as bare as its evaluation set
+    if not hasattr(values, "__len__") or len(values) != n_sets:
+        found = len(values) if hasattr(values, "__len__") else f"a {type(values).__name__} and no list of"
+        raise ValueError(f"{name} has {found} entries for {n_sets} evaluation sets: give one each.")
+    return list(values)
 
 
 def _catboost_pools(Xs, ys, ids, arguments, estimator):
@@ -282,18 +412,54 @@ def _as_rows(X):
     return X
 
 
-def _as_labels(y, X) -> np.ndarray:
+def _as_labels(y, X, name: str = "y") -> np.ndarray:
     y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
+    try:
+        assert_all_finite(y, input_name=name)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Every row needs a relevance: give those without one a 0 (not relevant), or leave them out of X, y and "
+            "the query ids."
+        ) from error
     check_consistent_length(X, y)
     return y
 
 
-def _has_rows(values, n_rows: int) -> bool:
+def _sort_if_per_row(values, queries: Queries, name: str):
+    """An argument of `fit`, sorted query by query where it has one entry per row.
+
+    Raises
+    ------
+    ValueError
+        If it has as many entries as there are rows, and they stand in no order.
+    """
+    if isinstance(values, str | bytes) or hasattr(values, "fit"):
+        return values
+    if not hasattr(values, "__len__") and hasattr(values, "__array__"):
+        values = np.asarray(values)
     shape = getattr(values, "shape", None)
-    return (len(values) if isinstance(values, list | tuple) else shape[0] if shape else None) == n_rows
+    n_entries = (
+        (shape[0] if shape else None) if shape is not None else len(values) if hasattr(values, "__len__") else None
+    )
+    if n_entries != queries.n_rows:
+        return values
+    if isinstance(values, list | tuple):
+        return _sort(list(values), queries)
+    if shape is not None and len(shape) == 2:
+        return _sort(values, queries)
+    column = as_values(values)  # every library takes an array
+    if column.ndim == 0 or isinstance(values, Mapping):
+        raise ValueError(
+            f"{name} is a {type(values).__name__} with as many entries as there are rows ({queries.n_rows}), which does not "
+            "say which row has which: give a list, an array or a column, in the order of the rows of X."
+        )
+    return _sort(column, queries)
 
 
 def _sort(values, queries: Queries):
     """Rows query by query."""
-    return values if queries.is_grouped else _safe_indexing(values, queries.order)
+    if queries.is_grouped:
+        return values
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        return values.take(queries.order)
+    return _safe_indexing(values, queries.order)

@@ -217,14 +217,22 @@ def expected_exposure(scores, *, qid=None, k=None, n_samples="exact", random_sta
 
 
 def expected_discounts(scores, queries, discount, *, n_samples, random_state=None):
+    """`grouped_expected_discounts` for scores in the caller's row order, as is the result."""
+    expected = grouped_expected_discounts(
+        queries.group(scores), queries, discount, n_samples=n_samples, random_state=random_state
+    )
+    return queries.ungroup(expected)
+
+
+def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=None):
     """Expected discount of each row's rank, for any table of discounts; for checked scores and queries.
 
     Every expected position-based quantity follows from it: E[DCG] is the sum of gains times expected discounts.
 
     Parameters
     ----------
-    scores : ndarray of float64, shape (n_rows,)
-        In the caller's row order, as is the result.
+    h : ndarray of float64, shape (n_rows,)
+        Scores, grouped by query, as is the result.
     queries : Queries
     discount : ndarray of float64, shape (>= largest query size,)
         ``discount[r - 1]`` belongs to rank r.
@@ -232,7 +240,7 @@ def expected_discounts(scores, queries, discount, *, n_samples, random_state=Non
     random_state : None, int, RandomState or Generator
     """
     check_n_samples(n_samples)
-    h, out = queries.group(scores), np.empty(len(scores))
+    out = np.empty(len(h))
     if n_samples == "exact":
         check_exact_limit(queries)
         over_queries(
@@ -240,7 +248,7 @@ def expected_discounts(scores, queries, discount, *, n_samples, random_state=Non
         )
     else:
         _over_samples(_policy.sampled_discounts, h, queries, int(n_samples), random_state, discount, out)
-    return queries.ungroup(out)
+    return out
 
 
 def subset_work(sizes: np.ndarray) -> float:

@@ -10,13 +10,14 @@ import pandas as pd
 import sklearn
 from sklearn.utils.fixes import parse_version
 
-from skfairrank._validation import as_values, check_one_kind
+from skfairrank._validation import as_values, sorted_codes
 
 __all__ = ["Queries"]
 
 REMEDY = (
     "pass qid=, one query id per row. Inside scikit-learn's model selection and pipelines call "
-    "sklearn.set_config(enable_metadata_routing=True) first, so that qid reaches every step."
+    "sklearn.set_config(enable_metadata_routing=True) first, so that qid reaches every step. The setting belongs to the "
+    "thread: in another one (optuna with n_jobs, a server) make the call, or open sklearn.config_context, there."
 )
 if parse_version(sklearn.__version__) < parse_version("1.8"):
     REMEDY += (
@@ -62,7 +63,8 @@ class Queries:
         Parameters
         ----------
         qid : array-like, shape (n_rows,)
-            Ids of any sortable kind (ints, strings, floats, categoricals, dates), in any order.
+            Ids of any sortable kind (ints of any size, strings, categoricals, dates, members of an enumeration), in any order, in
+            any container: lists, NumPy, pandas, polars, pyarrow. Floats too, as long as they can tell whole numbers apart.
         n_rows : int
             How many rows the ids must describe.
         name : str
@@ -71,7 +73,8 @@ class Queries:
         Raises
         ------
         ValueError
-            If `qid` is missing, not one-dimensional, of another length than the data, or has missing values.
+            If `qid` is missing, not one-dimensional, of another length than the data, has missing values, or floats so large
+            (2**53 and beyond) that different ids may have become the same number.
         TypeError
             If the ids cannot be sorted among themselves.
         """
@@ -93,12 +96,11 @@ class Queries:
             starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
             offsets = np.r_[starts, n_rows].astype(np.int64)
             return cls(values[starts], np.arange(n_rows, dtype=np.int64), offsets, True)
-        check_one_kind(values, name)
-        codes, ids = pd.factorize(values, sort=True)
+        codes, ids = sorted_codes(values, name)
         offsets = np.zeros(len(ids) + 1, dtype=np.int64)
         np.cumsum(np.bincount(codes, minlength=len(ids)), out=offsets[1:])
         order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)
-        return cls(np.asarray(ids), order, offsets, bool((codes[1:] >= codes[:-1]).all()))
+        return cls(ids, order, offsets, bool((codes[1:] >= codes[:-1]).all()))
 
     @classmethod
     def single(cls, n_rows: int) -> Queries:
@@ -162,9 +164,31 @@ def _one_dimensional(qid, name: str) -> np.ndarray:
     if qid is None:
         raise ValueError(f"{name} is missing: {REMEDY}")
     values = as_values(qid)
+    if values.dtype.kind == "V":
+        raise TypeError(
+            f"{name} has the dtype {values.dtype}, records or raw bytes: give one id per row, ints or strings (of a "
+            "structured array the field that holds the ids)."
+        )
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}: give a one-dimensional array, one query id per row.")
     if values.dtype.kind == "c":
         raise TypeError(f"{name} holds complex numbers, which have no order: use ints or strings.")
+    _check_floats(values, name)
     # NumPy's fixed-width strings are slow to hash one by one; objects are what pandas hashes.
     return values.astype(object) if values.dtype.kind in "US" else values
+
+
+def _check_floats(values: np.ndarray, name: str) -> None:
+    """Raise where ids are floats so large that neighbouring whole numbers are the same float."""
+    if values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) in ("floating", "mixed-integer-float"):
+        values = np.array([value for value in values if isinstance(value, float)])
+    if values.dtype.kind != "f":
+        return
+    digits = np.finfo(values.dtype).nmant + 1
+    size = np.abs(values)
+    too_large = (size >= 2.0**digits) & (size < np.inf)
+    if too_large.any():
+        raise ValueError(
+            f"{name} has {values.dtype} values such as {values[too_large][0]:g}: from 2**{digits} on, ids that differ may have "
+            "become the same number. Give ints or strings (missing values in a column turn its ints into floats)."
+        )

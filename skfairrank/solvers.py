@@ -8,16 +8,15 @@ axis, V_k.w = y+ - y- with y >= 0, an equation that an augmented Lagrangian enfo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.utils.parallel import _threadpool_controller_decorator
 
 from skfairrank import scores
 from skfairrank._kernels import attack as _attack
 from skfairrank._kernels import exact as _exact
-from skfairrank._kernels.threads import over_queries
+from skfairrank._kernels.threads import one_blas_thread, over_queries
 from skfairrank.adversary import ExactBox, ExactBudget
 from skfairrank.plackett_luce import subset_work
 from skfairrank.training import TrainingState
@@ -102,9 +101,22 @@ def _deviation_within_queries(data) -> np.ndarray:
     return np.where(deviation > 1e-12 * largest, deviation, 1.0)
 
 
+class _Iteration(NamedTuple):
+    """Weights, and what the history says of them."""
+
+    w: np.ndarray
+    utility: float
+    regularizer: float
+    query_distance: float
+    multiplier: float
+
+
 @dataclass
 class _Run:
-    """One call of `solve`: counts iterations over several minimisations, and keeps the history."""
+    """One call of `solve`: its iterations, over several minimisations.
+
+    An iteration is added or replaced at once: Ctrl-C may come after any call, and weights and history are to agree.
+    """
 
     utility: _Utility
     state: TrainingState
@@ -113,52 +125,56 @@ class _Run:
     tol: float
     max_iter: int
     after_iteration: Any
-    history: dict = field(
-        default_factory=lambda: {k: [] for k in ("utility", "regularizer", "query_distance", "lambda")}
-    )
+    iterations: list[_Iteration] = field(default_factory=list)
     converged: bool = True
 
     def __post_init__(self):
-        self.last = self.state.n_iter + self.max_iter
+        self.look = self._next_look()
+
+    def _next_look(self) -> int:
+        """The iteration after which to report."""
+        if self.after_iteration is None:
+            return self.max_iter + 1
+        return min(self.after_iteration.next_look(len(self.iterations)), self.max_iter)
 
     @property
     def left(self) -> int:
-        return self.last - self.state.n_iter
+        return self.max_iter - len(self.iterations)
 
     def ridge(self, v):
         """alpha/2 ||w||^2 and its gradient."""
         pull = self.alpha * v / self.utility.scale**2
         return 0.5 * float(pull @ v), pull
 
-    def settle(self, v):
-        self.state.w = v / self.utility.scale
+    def _iteration(self, v):
+        (value, _), w = self.utility(v), v / self.utility.scale
+        if self.adversary is None:
+            return _Iteration(w, value, 0.0, 0.0, self.state.lambda_)
+        attack = self.adversary.attack(None, w, self.state.lambda_)
+        return _Iteration(w, value, attack.regularizer, attack.query_distance, attack.multiplier)
 
     def record(self, v):
-        self.settle(v)
-        self.state.n_iter += 1
-        value, _ = self.utility(v)
-        w = self.state.w
-        regularizer = distance = 0.0
-        if self.adversary is not None:
-            attack = self.adversary.attack(None, w, self.state.lambda_)
-            regularizer, distance, self.state.lambda_ = attack.regularizer, attack.query_distance, attack.multiplier
-        for name, number in zip(self.history, (value, regularizer, distance, self.state.lambda_), strict=True):
-            self.history[name].append(number)
-        self.state.history = {name: np.array(values) for name, values in self.history.items()}
-        if self.after_iteration is not None and self.after_iteration(self.state):
-            raise _Stopped
+        self.iterations.append(self._iteration(v))
+        if len(self.iterations) == self.look:
+            self.look = self._next_look()
+            self.publish()
+            if self.after_iteration(self.state):
+                raise _Stopped
 
-    def correct_last(self):
-        """Make the last entry of the history that of the weights chosen, where later iterations tried others."""
-        if not self.history["utility"]:
-            return
-        attack = self.adversary.attack(None, self.state.w, self.state.lambda_)
-        value, _ = self.utility(self.state.w * self.utility.scale)
-        self.state.lambda_ = attack.multiplier
-        numbers = (value, attack.regularizer, attack.query_distance, attack.multiplier)
-        for values, number in zip(self.history.values(), numbers, strict=True):
-            values[-1] = number
-        self.state.history = {name: np.array(values) for name, values in self.history.items()}
+    def settle(self, v):
+        """Choose weights: the last iteration, whatever it tried, is then theirs."""
+        if self.iterations:
+            self.iterations[-1] = self._iteration(v)
+        else:
+            self.state.w = v / self.utility.scale
+
+    def publish(self):
+        """Tell the training state of the iterations so far."""
+        columns = np.array([iteration[1:] for iteration in self.iterations]).reshape(-1, 4).T.copy()
+        self.state.history = dict(zip(("utility", "regularizer", "query_distance", "lambda"), columns, strict=True))
+        self.state.n_iter = len(self.iterations)
+        if self.iterations:
+            self.state.w, self.state.lambda_ = self.iterations[-1].w, float(self.iterations[-1].multiplier)
 
     def minimize(self, function, z, bounds, weights_of, tol=None):
         """L-BFGS-B from z; returns where it ended."""
@@ -195,7 +211,7 @@ def _projected_gradient(result, bounds) -> float:
 
 
 # On such short vectors BLAS threads wait for each other most of the time, and their number would change bits.
-@_threadpool_controller_decorator(limits=1, user_api="blas")
+@one_blas_thread()
 def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=None, zeros=None, multipliers=None):
     """Maximise mean U - rho R - alpha/2 ||w||^2 from ``state.w``, in place on `state`.
 
@@ -217,7 +233,6 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
     if rho == 0 and zeros is None:
         adversary = None
     run = _Run(_Utility(data), state, adversary, alpha, tol, max_iter, after_iteration)
-    state.history = {name: np.zeros(0) for name in run.history}
     try:
         if adversary is None:
             start = state.w * run.utility.scale
@@ -232,6 +247,7 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
         pass
     except KeyboardInterrupt:
         state.interrupted = True
+    run.publish()
     if not np.isfinite(state.w).all():
         raise ValueError("The solver diverged: weights are not finite. Scale the features (StandardScaler).")
     state.converged = state.converged and run.converged
@@ -429,4 +445,3 @@ def _solve_budget(run, adversary, rho):
     finally:  # also where a callback or Ctrl-C ends one of these: what is best so far
         best, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])
         run.settle(best)
-        run.correct_last()

@@ -188,6 +188,7 @@ def train(
     state.history = history
     stream = BatchStream(data, batch_size, order_rng, noise_rng)
     t = 0
+    done = state.n_iter, w.copy(), state.lambda_
     try:
         while state.n_iter < max_iter:
             look = max_iter if progress is None else min(max_iter, progress.next_look(state.n_iter))
@@ -216,6 +217,8 @@ def train(
                 _linear.adam_step(w, gradient, m, v, t, learning_rate)
                 if projector is not None:
                     w[:] = projector @ w
+                # What belongs together changes at once.
+                done = state.n_iter + 1, w.copy(), state.lambda_
                 state.n_iter += 1
             if not (np.isfinite(w).all() and np.isfinite(v).all()):
                 raise ValueError(
@@ -224,6 +227,7 @@ def train(
                 )
             if progress is not None and state.n_iter == look and progress(state):
                 break
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # it may come within a step, which then does not count
+        state.n_iter, w[:], state.lambda_ = done
         state.interrupted = True
     state.history = {name: values[: state.n_iter] for name, values in history.items()}

@@ -29,6 +29,9 @@ _BLOCK = 1 << 16  # rows at once
 
 
 def _exp2_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    if (tiny := largest < 1e-100).any():
+        # There 2^y - 1 is y log 2 to all digits, and may have lost its own to underflow.
+        return np.where(tiny, _linear_gain(y, largest), _exp2_gain(y, np.where(tiny, 1.0, largest)))
     # Divided by 2^largest, which cancels in NDCG: 2^300 - 1 must not overflow. Near zero 2^y - 1 would lose its digits.
     small = np.minimum(y, 0.5)
     return np.where(

@@ -37,19 +37,35 @@ METRICS = {
     "stochastic_ndcg": lambda d, **kw: stochastic_ndcg_score(d.y, d.s, qid=d.qid, **kw),
     "stochastic_ndcg_linear_at_2": lambda d, **kw: stochastic_ndcg_score(d.y, d.s, qid=d.qid, gain="linear", k=2, **kw),
     "stochastic_difference": lambda d, **kw: group_exposure_difference(
-        d.s, qid=d.qid, sensitive_features=d.g, policy="plackett-luce", **kw
+        d.s, qid=d.qid, sensitive_features=d.g, policy="plackett_luce", **kw
     ),
     "disparity": lambda d, **kw: group_exposure_disparity(d.y, d.s, qid=d.qid, sensitive_features=d.g, **kw),
     "individual_disparity": lambda d, **kw: individual_exposure_disparity(d.y, d.s, qid=d.qid, **kw),
+    "sorted_disparity": lambda d, **kw: group_exposure_disparity(
+        d.y, d.s, qid=d.qid, sensitive_features=d.g, policy="deterministic", **kw
+    ),
+    "average_disparity": lambda d, **kw: group_exposure_disparity(
+        d.y, d.s, qid=d.qid, sensitive_features=d.g, ties="average", **kw
+    ),
+    "sorted_individual_disparity": lambda d, **kw: individual_exposure_disparity(
+        d.y, d.s, qid=d.qid, policy="deterministic", **kw
+    ),
 }
-DETERMINISTIC = ["ndcg", "ndcg_linear_at_2", "kendall_tau", "difference"]
+DETERMINISTIC = [
+    "ndcg",
+    "ndcg_linear_at_2",
+    "kendall_tau",
+    "difference",
+    "sorted_disparity",
+    "sorted_individual_disparity",
+]
 STOCHASTIC = [name for name in METRICS if name not in DETERMINISTIC]
 HAS_Y = [name for name in METRICS if name not in ("kendall_tau", "difference", "stochastic_difference")]
-HAS_GROUPS = ["difference", "stochastic_difference", "disparity"]
-RANGE = dict.fromkeys(METRICS, (0.0, 1.0)) | {
-    "kendall_tau": (-1.0, 1.0),
-    "disparity": (0.0, np.inf),
-    "individual_disparity": (0.0, np.inf),
+GROUP_DISPARITIES = ["disparity", "sorted_disparity", "average_disparity"]
+HAS_GROUPS = ["difference", "stochastic_difference", *GROUP_DISPARITIES]
+RANGE = {
+    name: (-1.0, 1.0) if name == "kendall_tau" else (0.0, np.inf if name.endswith("disparity") else 1.0)
+    for name in METRICS
 }
 
 
@@ -106,13 +122,16 @@ def difference_by_counting(g, exposure):
     return max(means) - min(means) if len(means) > 1 else np.nan
 
 
-def disparity_by_counting(y, g, exposure):
-    """Case by case as printed in the paper's appendix, but for the tie of merits."""
+def disparity_by_counting(y, g, exposure, ties="larger_label"):
+    """Case by case as printed in the paper's appendix, but for the tie of merits. Relevances are whole numbers."""
     zero, one = g == 0, g == 1
     if not zero.any() or not one.any() or y[zero].mean() == 0 or y[one].mean() == 0:
         return 0.0
     gap = exposure[zero].mean() / y[zero].mean() - exposure[one].mean() / y[one].mean()
-    return max(0.0, gap) if y[zero].mean() > y[one].mean() else max(0.0, -gap)
+    first, second = y[zero].sum() * one.sum(), y[one].sum() * zero.sum()
+    if first == second and ties == "average":
+        return (max(0.0, gap) + max(0.0, -gap)) / 2
+    return max(0.0, gap) if first > second else max(0.0, -gap)
 
 
 def individual_by_counting(y, exposure):
@@ -143,4 +162,9 @@ BY_COUNTING = {
     "stochastic_difference": lambda d: difference_by_counting(d.g, mean_exposure(policy_plackett_luce(d.s))),
     "disparity": lambda d: disparity_by_counting(d.y, d.g, mean_exposure(policy_plackett_luce(d.s))),
     "individual_disparity": lambda d: individual_by_counting(d.y, mean_exposure(policy_plackett_luce(d.s))),
+    "sorted_disparity": lambda d: disparity_by_counting(d.y, d.g, mean_exposure(policy_deterministic(d.s))),
+    "average_disparity": lambda d: disparity_by_counting(
+        d.y, d.g, mean_exposure(policy_plackett_luce(d.s)), ties="average"
+    ),
+    "sorted_individual_disparity": lambda d: individual_by_counting(d.y, mean_exposure(policy_deterministic(d.s))),
 }

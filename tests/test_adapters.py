@@ -1,5 +1,7 @@
 """QueryRanker: boosted and pointwise models get their queries as they want them, and give back the caller's row order."""
 
+import array
+import collections
 import pickle
 import warnings
 from unittest import SkipTest
@@ -12,6 +14,9 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, VotingRegressor
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -235,6 +240,295 @@ def test_weights_follow_their_rows_or_their_queries(library):
     np.testing.assert_array_equal(ranker.predict(X), library.predict(direct, X))
     assert library.history(ranker.estimator_) == library.history(direct)
     assert (ranker.predict(X) != QueryRanker(library.model).fit(X, y, qid=qid).predict(X)).any()
+
+
+def chunked(values):
+    pyarrow = pytest.importorskip("pyarrow")
+    return pyarrow.chunked_array([values[:7], values[7:]])
+
+
+def polars_series(values):
+    return pytest.importorskip("polars").Series(values)
+
+
+CONTAINERS = {
+    "list": list,
+    "tuple": tuple,
+    "Series": lambda w: pd.Series(w, index=np.arange(len(w))[::-1]),
+    "nullable Series": lambda w: pd.Series(w, dtype="Float64"),
+    "Index": pd.Index,
+    "array.array": lambda w: array.array("d", w),
+    "memoryview": memoryview,
+    "deque": collections.deque,
+    "pyarrow array": lambda w: pytest.importorskip("pyarrow").array(w),
+    "pyarrow column": lambda w: pytest.importorskip("pyarrow").table({"w": w})["w"],
+    "pyarrow chunks": chunked,
+    "polars Series": polars_series,
+}
+# One value per row: an argument of each library.
+PER_ROW = {"lightgbm": "sample_weight", "xgboost": "base_margin", "catboost": "baseline"}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_values_of_rows_follow_them_whatever_holds_them(library, container):
+    X, y, qid = task()
+    order, values = order_of(qid), np.random.default_rng(0).uniform(0.1, 5, len(qid))
+    name = PER_ROW[library.name]
+    direct = library.predict(library.fit_sorted(X[order], y[order], qid[order], **{name: values[order]}), X)
+    held = CONTAINERS[container](values)
+    ranker = QueryRanker(library.model).fit(X, y, qid=qid, **{name: held})
+    np.testing.assert_array_equal(ranker.predict(X), direct)
+    assert (direct != QueryRanker(library.model).fit(X, y, qid=qid).predict(X)).any(), "the values have no effect"
+    # Rows that lie query by query already: the same.
+    ranker = QueryRanker(library.model).fit(
+        X[order], y[order], qid=qid[order], **{name: CONTAINERS[container](values[order])}
+    )
+    np.testing.assert_array_equal(ranker.predict(X), direct)
+
+
+@pytest.mark.parametrize("container", ["pyarrow column", "array.array", "polars Series", "Series", "tuple"])
+@pytest.mark.parametrize("around", [lambda w: [w], lambda w: {0: w}, lambda w: (w,)], ids=["list", "dict", "tuple"])
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_values_of_evaluation_rows_follow_them_whatever_holds_them(name, container, around):
+    library = Library(name)
+    X, y, qid = task()
+    X_eval, y_eval, qid_eval = task(seed=1, n_queries=7)
+    order, order_eval = order_of(qid), order_of(qid_eval)
+    values = np.random.default_rng(0).uniform(0.1, 5, len(X_eval))
+    argument = {"lightgbm": "eval_sample_weight", "xgboost": "base_margin_eval_set"}[name]
+    evaluation = (X_eval[order_eval], y_eval[order_eval], qid_eval[order_eval])
+    direct = library.fit_sorted(X[order], y[order], qid[order], evaluation, **{argument: [values[order_eval]]})
+    held = around(CONTAINERS[container](values))
+    ranker = QueryRanker(library.model).fit(
+        X, y, qid=qid, eval_set=[(X_eval, y_eval)], eval_qid=[qid_eval], **{argument: held}
+    )
+    assert library.history(ranker.estimator_) == library.history(direct)
+    plain = QueryRanker(library.model).fit(X, y, qid=qid, eval_set=[(X_eval, y_eval)], eval_qid=[qid_eval])
+    assert library.history(ranker.estimator_) != library.history(plain.estimator_), "the values have no effect"
+
+
+def test_evaluation_values_for_one_set_of_several_and_bare_ones():
+    library = Library("lightgbm")
+    X, y, qid = task()
+    first, second = task(seed=1, n_queries=7), task(seed=2, n_queries=5)
+    sets, ids = [first[:2], second[:2]], [first[2], second[2]]
+    weight = np.random.default_rng(0).uniform(0.1, 5, len(second[0]))
+
+    def history(**fit_params):
+        return QueryRanker(library.model).fit(X, y, qid=qid, **fit_params).estimator_.evals_result_
+
+    by_number = history(eval_set=sets, eval_qid=ids, eval_sample_weight={1: weight})
+    assert by_number == history(eval_set=sets, eval_qid=ids, eval_sample_weight=[None, weight])
+    alone = history(eval_set=second[:2], eval_qid=second[2], eval_sample_weight=weight)
+    assert alone["valid_0"] == by_number["valid_1"]
+    with pytest.raises(ValueError, match=r"eval_sample_weight has the key 2: .* evaluation sets, 0 to 1"):
+        history(eval_set=sets, eval_qid=ids, eval_sample_weight={2: weight})
+    with pytest.raises(ValueError, match=r"eval_sample_weight has .* entries for 2 evaluation sets"):
+        history(eval_set=sets, eval_qid=ids, eval_sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    "held", [lambda w: dict(enumerate(w)), set, lambda w: dict(enumerate(w)).values()], ids=["dict", "set", "view"]
+)
+def test_as_many_values_as_rows_in_no_order_are_refused(library, held):
+    X, y, qid = task()
+    name = PER_ROW[library.name]
+    values = held(np.random.default_rng(0).uniform(0.1, 5, len(qid)))
+    for by_query in (np.arange(len(qid)), order_of(qid)):
+        with pytest.raises(ValueError, match=rf"{name} is a \w+ with as many entries as there are rows .*give a list"):
+            QueryRanker(library.model).fit(X[by_query], y[by_query], qid=qid[by_query], **{name: values})
+
+
+@pytest.mark.parametrize("form", ["numpy", "pandas", "polars", "pyarrow"])
+def test_sensitive_features_of_every_kind_follow_their_rows(form):
+    X, _, qid = task()
+    rows = np.arange(len(qid))
+    columns = {"row": rows, "double": 2 * rows}
+    table = {
+        "numpy": lambda: np.column_stack(list(columns.values())),
+        "pandas": lambda: pd.DataFrame(columns),
+        "polars": lambda: pytest.importorskip("polars").DataFrame(columns),
+        "pyarrow": lambda: pytest.importorskip("pyarrow").table(columns),
+    }[form]()
+    seen = QueryRanker(Spy()).fit(X, rows, qid=qid, sensitive_features=table).estimator_.seen_
+    got = seen["sensitive_features"]
+    first = got[:, 0] if form == "numpy" else np.asarray(got["row"])
+    assert type(got) is type(table) and first.tolist() == seen["y"].tolist() == order_of(qid).tolist()
+
+
+# ------------------------------------------------------------------------------------- ranking objectives without queries
+
+OBJECTIVES = [
+    ("lightgbm", "LGBMRegressor", {"objective": "lambdarank"}),
+    ("lightgbm", "LGBMRegressor", {"objective": "rank_xendcg"}),
+    ("lightgbm", "LGBMRegressor", {"application": "xendcg"}),
+    ("xgboost", "XGBRegressor", {"objective": "rank:ndcg"}),
+    ("xgboost", "XGBRegressor", {"objective": "rank:pairwise"}),
+    ("xgboost", "XGBRFRegressor", {"objective": "rank:map"}),
+    ("xgboost", "XGBModel", {"objective": "rank:ndcg"}),
+    ("catboost", "CatBoostRegressor", {"loss_function": "YetiRank"}),
+    ("catboost", "CatBoostRegressor", {"loss_function": "PairLogit:max_pairs=9"}),
+    ("catboost", "CatBoostRegressor", {"loss_function": "QueryRMSE"}),
+    ("catboost", "CatBoostRegressor", {"objective": "LambdaMart"}),
+]
+
+
+@pytest.mark.parametrize("name, model, parameters", OBJECTIVES)
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: model,
+        lambda model: make_pipeline(StandardScaler(), model),
+        lambda model: GridSearchCV(model, {}),
+        lambda model: BaggingRegressor(model),
+        lambda model: VotingRegressor([("a", Ridge()), ("b", model)]),
+        lambda model: TransformedTargetRegressor(model),
+    ],
+    ids=["alone", "pipeline", "search", "bagging", "voting", "target"],
+)
+def test_a_ranking_objective_without_queries_is_refused(name, model, parameters, wrap):
+    library = Library(name)
+    model = getattr(pytest.importorskip(name), model)(**parameters)
+    X, y, qid = task()
+    ranker = type(library.model).__name__
+    parameter = next(iter(parameters.values()))
+    with pytest.raises(ValueError, match=rf"has a ranking objective \(\w+='{parameter}'\).* one query.*Use {ranker}"):
+        QueryRanker(wrap(model)).fit(X, y, qid=qid)
+
+
+def test_objectives_that_rank_nothing_or_are_told_about_queries_stay():
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    X, y, qid = task()
+    order, small = order_of(qid), {"n_estimators": 3, "min_child_samples": 2, "verbose": -1, "random_state": 0}
+    told = QueryRanker(lightgbm.LGBMModel(objective="lambdarank", **small)).fit(X, y, qid=qid)
+    sizes = np.unique(qid, return_counts=True)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # LightGBM before 4.7 complains about arrays
+        direct = lightgbm.LGBMModel(objective="lambdarank", **small).fit(X[order], y[order], group=sizes).predict(X)
+    np.testing.assert_array_equal(told.predict(X), direct)
+    for pointwise in (
+        lightgbm.LGBMRegressor(objective="cross_entropy_lambda", **small),
+        xgboost.XGBRegressor(objective="reg:absoluteerror", n_estimators=3, n_jobs=1),
+    ):
+        QueryRanker(pointwise).fit(X, y / 3, qid=qid)
+
+
+def test_a_model_that_cannot_be_cloned_is_a_clear_error():
+    catboost = pytest.importorskip("catboost")
+    X, y, qid = task()
+    for model in (catboost.CatBoost({"loss_function": "YetiRank"}), catboost.CatBoostRanker(cat_features=[0])):
+        with pytest.raises(
+            TypeError, match=rf"{type(model).__name__} can't be cloned.*use CatBoostRanker \(and tuples"
+        ):
+            QueryRanker(model).fit(X, y, qid=qid)
+
+
+# ------------------------------------------------------------------------------------------------------------ going on
+
+GO_ON = {"lightgbm": "init_model", "xgboost": "xgb_model", "catboost": "init_model"}
+N_TREES = {
+    "lightgbm": lambda model: model.booster_.num_trees(),
+    "xgboost": lambda model: model.get_booster().num_boosted_rounds(),
+    "catboost": lambda model: model.tree_count_,
+}
+
+
+def test_training_goes_on_from_a_fitted_ranker(library):
+    """10 trees, and 10 more."""
+    X, y, qid = task()
+    order, name = order_of(qid), GO_ON[library.name]
+    library.model.set_params(**{"iterations" if library.name == "catboost" else "n_estimators": 10})
+    first = library.fit_sorted(X[order], y[order], qid[order])
+    direct = library.fit_sorted(X[order], y[order], qid[order], **{name: first})
+
+    def ours():  # fitted anew each time: CatBoost goes on from one model twice with two results
+        return QueryRanker(library.model).fit(X, y, qid=qid)
+
+    frozen = FrozenEstimator(library.fit_sorted(X[order], y[order], qid[order]))
+    for model in (ours(), ours().estimator_, QueryRanker(frozen).fit(X, y, qid=qid)):
+        second = QueryRanker(library.model).fit(X, y, qid=qid, **{name: model})
+        assert N_TREES[library.name](second.estimator_) == N_TREES[library.name](direct) == 20
+        np.testing.assert_array_equal(second.predict(X), library.predict(direct, X))
+    model = ours()
+    before = model.predict(X)
+    assert (QueryRanker(library.model).fit(X, y, qid=qid, **{name: model}).predict(X) != before).any()
+    np.testing.assert_array_equal(model.predict(X), before)  # the first one stays as it was
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_training_goes_on_from_a_file(name, tmp_path):
+    library = Library(name)
+    X, y, qid = task()
+    first = QueryRanker(library.model).fit(X, y, qid=qid)
+    path = str(tmp_path / "model.json")
+    (first.estimator_.booster_ if name == "lightgbm" else first.estimator_).save_model(path)
+    second = QueryRanker(library.model).fit(X, y, qid=qid, **{GO_ON[name]: path})
+    assert N_TREES[name](second.estimator_) == 2 * ROUNDS
+
+
+def test_what_training_cannot_go_on_from_is_refused(library):
+    X, y, qid = task()
+    name = GO_ON[library.name]
+    with pytest.raises(NotFittedError, match=f"{name} is a QueryRanker that is not fitted: fit it first"):
+        QueryRanker(library.model).fit(X, y, qid=qid, **{name: QueryRanker(library.model)})
+    with pytest.raises(NotFittedError):
+        QueryRanker(library.model).fit(X, y, qid=qid, **{name: clone(library.model)})
+    other = QueryRanker(Ridge()).fit(X, y, qid=qid)
+    for model in (other, make_pipeline(StandardScaler(), Ridge()).fit(X, y), PlackettLuceRanker()):
+        with pytest.raises(ValueError, match=rf"{name} is a {type(model).__name__}, which \w+Ranker can't go on from"):
+            QueryRanker(library.model).fit(X, y, qid=qid, **{name: model})
+
+
+def test_a_warm_start_of_the_model_goes_on():
+    X, y, qid = task()
+    inner = PlackettLuceRanker(max_iter=5, warm_start=True, random_state=0)
+    ours, theirs = QueryRanker(inner), clone(inner)
+    for _ in range(3):
+        ours.fit(X, y, qid=qid)
+        theirs.fit(X, y, qid=qid)
+        np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    forest = GradientBoostingRegressor(n_estimators=3, warm_start=True, random_state=0)
+    ours = QueryRanker(forest).fit(X, y, qid=qid)
+    ours.set_params(estimator__n_estimators=5).fit(X, y, qid=qid)
+    assert ours.estimator_.n_estimators_ == 5 and ours.estimator.n_estimators == 5
+    cold = QueryRanker(clone(forest).set_params(n_estimators=5, warm_start=False)).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ours.predict(X), cold.predict(X))
+    np.testing.assert_array_equal(clone(ours).fit(X, y, qid=qid).predict(X), cold.predict(X))
+
+
+# ---------------------------------------------------------------------------------------------------------------- errors
+
+
+def foreign_sets(X, y, qid):
+    catboost, lightgbm, xgboost = map(pytest.importorskip, ("catboost", "lightgbm", "xgboost"))
+    return {
+        "Pool": catboost.Pool(X, y, group_id=np.unique(qid, return_inverse=True)[1][order_of(qid)]),
+        "DMatrix": xgboost.DMatrix(X, y),
+        "Dataset": lightgbm.Dataset(X, y),
+        "DataFrame": pd.DataFrame(X),
+    }
+
+
+@pytest.mark.parametrize("kind", ["Pool", "DMatrix", "Dataset", "DataFrame"])
+def test_evaluation_sets_of_a_library_are_refused_with_the_remedy(library, kind):
+    X, y, qid = task()
+    foreign = foreign_sets(X, y, qid)[kind]
+    for given_ in (foreign, [foreign], (foreign,)):
+        with pytest.raises(ValueError, match=rf"eval_set holds a {kind}, .*eval_set=\[\(X, y\)\] and eval_qid=\[qid\]"):
+            QueryRanker(library.model).fit(X, y, qid=qid, eval_set=given_, eval_qid=[qid])
+
+
+def test_labels_that_are_missing_say_what_to_do(library):
+    X, y, qid = task()
+    y = y.astype(float)
+    for missing in (np.nan, np.inf):
+        bad = y.copy()
+        bad[3] = missing
+        for held in (bad, pd.Series(bad), list(bad)):
+            with pytest.raises(ValueError, match=r"Input y contains (NaN|infinity).*give those without one a 0"):
+                QueryRanker(library.model).fit(X, held, qid=qid)
+        with pytest.raises(ValueError, match=r"Input y of eval_set\[0\] contains (NaN|infinity).*leave them out"):
+            QueryRanker(library.model).fit(X, y, qid=qid, eval_set=[(X, bad)], eval_qid=[qid])
 
 
 def test_one_row_queries_take_values_row_by_row():
@@ -566,16 +860,38 @@ def test_sampled_rankings_are_those_of_the_policy():
     np.testing.assert_array_equal(before, np.random.get_state()[1])
 
 
-def test_score_is_the_stochastic_ndcg_and_the_same_each_time():
+def test_score_is_the_ndcg_of_the_sorted_list():
+    """scikit-learn's, query by query, with gains 2^y - 1."""
     X, y, qid = task()
     ranker = Identity().fit(X, y, qid=qid)
-    score = ranker.score(X, y, qid=qid)
-    assert score == ranker.score(X, y, qid=qid, sample_weight=None)
-    assert score == pytest.approx(
-        stochastic_ndcg_score(y, X[:, 0], qid=qid, n_samples=20_000, random_state=1), abs=0.01
-    )
+    expected = [
+        sklearn.metrics.ndcg_score([2.0 ** y[qid == q] - 1], [X[qid == q, 0]]) if (qid == q).sum() > 1 else 1.0
+        for q in np.unique(qid)
+    ]
+    assert ranker.score(X, y, qid=qid) == pytest.approx(np.mean(expected), abs=1e-12)
+    assert ranker.score(X, y, qid=qid) == ranker.score(X, y, qid=qid, sample_weight=None)
+    assert ranker.score(X / 1000, y, qid=qid) == ranker.score(X, y, qid=qid)  # it follows the order alone
     with pytest.raises(ValueError, match="sample_weight"):
         ranker.score(X, y, qid=qid, sample_weight=np.ones(len(y)))
+
+
+@pytest.mark.parametrize(
+    "y, qid",
+    [([3], [0]), ([1, 1, 1], [0, 0, 0]), ([0, 0, 2, 2], [0, 0, 1, 1]), ([0, 1, 2], [0, 1, 2]), ([0, 0], [0, 0])],
+    ids=["one row", "equal", "equal in each query", "a query for each row", "nothing relevant"],
+)
+def test_score_is_nan_where_no_order_is_better_than_another(y, qid):
+    X = column(range(len(y)))
+    for ranker in (Identity(), QueryRanker(LinearRegression())):
+        fitted = ranker.fit(X, y, qid=qid)
+        with pytest.warns(UndefinedMetricWarning, match=rf"none of {len(set(qid))} queries has rows of different"):
+            assert np.isnan(fitted.score(X, y, qid=qid))
+
+
+def test_score_counts_a_query_of_equal_rows_beside_others_as_the_metric_does():
+    assert Identity().fit([[0.0]], [0], qid=[0]).score(column([1, 2, 5]), [2, 1, 7], qid=[0, 0, 1]) == pytest.approx(
+        (0.796708 + 1) / 2, abs=1e-6
+    )  # (2^1 - 1 + (2^2 - 1) / log2(3)) / (2^2 - 1 + 1 / log2(3)) = .796708
 
 
 def test_score_without_qid_is_an_error_after_a_fit_on_several_queries():
@@ -595,7 +911,7 @@ def test_fit_without_qid_warns_that_all_rows_are_one_query():
     assert len(caught) == 1 and ranker.n_queries_ == 1
     assert 0 < ranker.score(X, y) <= 1
     # One row can't be anything else, and one id for all says that it is meant: no warning (warnings are errors here).
-    assert QueryRanker(Ridge()).fit([[0.2]], [3]).score([[0.2]], [3]) == 1
+    assert QueryRanker(Ridge()).fit([[0.2]], [3]).n_queries_ == 1
     QueryRanker(Ridge()).fit(X, y, qid=np.zeros(len(X)))
 
 

@@ -9,6 +9,8 @@ import pytest
 import scipy.sparse
 import scipy.stats
 from _data import shared_data
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skfairrank import datasets
 from skfairrank.datasets import flip_columns, flip_sex, make_biased_ranking
@@ -115,10 +117,11 @@ def test_biased_ranking_takes_numpy_integers():
 
 
 def test_flip_columns_exchanges_values_and_is_its_own_inverse():
-    X = np.arange(12.0).reshape(3, 4)
+    X = np.array([[1.0, 5.5, 6.5, 0.0], [0.0, 7.5, 8.5, 1.0], [0.0, 9.5, 2.5, 0.0]])
+    before = X.copy()
     flipped = flip_columns(X, (0, 3))
     np.testing.assert_array_equal(flipped, X[:, [3, 1, 2, 0]])
-    np.testing.assert_array_equal(X, np.arange(12.0).reshape(3, 4))
+    np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(flip_columns(flipped, (3, 0)), X)
     np.testing.assert_array_equal(flip_columns(X, (0, -1)), flipped)
 
@@ -131,15 +134,110 @@ def test_flip_columns_keeps_sparse_matrices_sparse(form):
     np.testing.assert_array_equal(flipped.toarray(), [[0, 1, 5], [1, 0, 6]])
 
 
-def test_flip_columns_keeps_names_order_and_dtypes_of_a_frame():
-    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.0], "c": [1.0, 0.0]}, index=[9, 4])
+def people(**dtypes):
+    """A frame with a one-hot pair "b", "c"."""
+    return pd.DataFrame({"a": [7, 8], "b": [0, 1], "c": [1, 0]}, index=[9, 4]).astype(dtypes)
+
+
+@pytest.mark.parametrize("dtypes", [{}, {"b": float}, {"b": bool, "c": np.int8}, {"b": "Int64"}, {"c": "boolean"}])
+def test_flip_columns_keeps_names_order_and_dtypes_of_a_frame(dtypes):
+    frame = people(**dtypes)
     for columns in (("b", "c"), (1, 2)):
         flipped = flip_columns(frame, columns)
-        pd.testing.assert_frame_equal(flipped, frame.assign(b=[1.0, 0.0], c=[0.5, 1.0]))
-    mixed = pd.DataFrame({"x": np.array([1, 0], dtype=np.int8), "y": [0.0, 1.0]})
-    flipped = flip_columns(mixed, ("x", "y"))
-    assert flipped.dtypes.tolist() == mixed.dtypes.tolist() and flipped["x"].tolist() == [0, 1]
-    assert frame["b"].tolist() == [0.5, 1.0]
+        expected = frame.assign(b=[1, 0], c=[0, 1]).astype(frame.dtypes.to_dict())
+        pd.testing.assert_frame_equal(flipped, expected)
+    pd.testing.assert_frame_equal(frame, people(**dtypes))
+
+
+@pytest.mark.parametrize("dtypes", [{}, {"b": float}, {"b": bool, "c": np.int8}])
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_flip_columns_of_other_frames_gives_the_frame_that_came(library, dtypes):
+    module = pytest.importorskip(library)
+    frame = people(**dtypes).reset_index(drop=True)
+    columns = {name: frame[name].to_numpy() for name in frame}
+    given = module.DataFrame(columns) if library == "polars" else module.table(columns)
+    for pair in (("b", "c"), (2, 1)):
+        flipped = flip_columns(given, pair)
+        assert type(flipped) is type(given)
+        assert flipped.schema == given.schema
+        for name, expected in {"a": [7, 8], "b": [1, 0], "c": [0, 1]}.items():
+            np.testing.assert_array_equal(np.asarray(flipped[name]), expected)
+    np.testing.assert_array_equal(np.asarray(given["b"]), [0, 1])
+
+
+def as_pandas(columns):
+    return pd.DataFrame(columns)
+
+
+def as_polars(columns):
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+def as_pyarrow(columns):
+    return pytest.importorskip("pyarrow").table(columns)
+
+
+@pytest.mark.parametrize("frame", [as_pandas, as_polars, as_pyarrow])
+@pytest.mark.parametrize("prefix", ["", "cat__", "all__cat__"])
+def test_flip_sex_finds_names_in_any_place_and_behind_a_prefix(frame, prefix):
+    """Third and fourth stand two other one-hot columns, which an exchange by position would hit."""
+    columns = {
+        "Age": [0.5, 0.7],
+        f"{prefix}Sex_male": [1.0, 0.0],
+        "Job": [3.0, 4.0],
+        "Own": [1.0, 0.0],
+        "Rent": [0.0, 1.0],
+    }
+    columns[f"{prefix}Sex_female"] = [0.0, 1.0]
+    flipped = flip_sex(frame(columns))
+    expected = columns | {f"{prefix}Sex_male": [0.0, 1.0], f"{prefix}Sex_female": [1.0, 0.0]}
+    for name, values in expected.items():
+        np.testing.assert_array_equal(np.asarray(flipped[name]), values)
+
+
+@pytest.mark.parametrize("frame", [as_pandas, as_polars, as_pyarrow])
+def test_flip_sex_without_its_columns_is_an_error_that_lists_the_names(frame):
+    named = frame({name: [1.0, 0.0] for name in ("Age", "Amount", "Duration", "sex: female", "sex: male")})
+    with pytest.raises(
+        ValueError, match=r"none is 'Sex_female'. Its columns are 'Age', .*, 'sex: female', 'sex: male'"
+    ):
+        flip_sex(named)
+    with pytest.raises(ValueError, match="none is 'female'"):
+        flip_columns(named, ("female", "male"))  # no prefix: there is no __ before it
+    two = frame({name: [1.0, 0.0] for name in ("a__Sex_female", "b__Sex_female", "Sex_male")})
+    with pytest.raises(ValueError, match="several columns called 'Sex_female'"):
+        flip_sex(two)
+
+
+def test_flip_sex_of_a_column_transformers_output():
+    table = pd.DataFrame({"Age": [20.0, 30.0, 40.0], "Sex": ["male", "female", "male"]})
+    encoder = ColumnTransformer(
+        [("cat", OneHotEncoder(sparse_output=False), ["Sex"]), ("num", StandardScaler(), ["Age"])]
+    ).set_output(transform="pandas")
+    flipped = flip_sex(encoder.fit_transform(table))
+    table["Sex"] = ["female", "male", "female"]
+    pd.testing.assert_frame_equal(flipped, encoder.transform(table))
+
+
+def test_numbered_columns_of_a_frame_are_no_names():
+    X = np.array([[0.1, 0.2, 0.3, 1, 0], [0.1, 0.2, 0.3, 0, 1]])
+    np.testing.assert_array_equal(flip_sex(pd.DataFrame(X)), X[:, [0, 1, 2, 4, 3]])
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [[[2.0, -2.0], [-0.5, 0.5]], [[0.3, 0.7], [1.0, 0.0]], [[1, 1], [1, 0]], [[np.nan, 1], [0, 1]], [["m", "f"]]],
+    ids=["standardised", "shares", "both set", "missing", "strings"],
+)
+def test_columns_that_are_no_one_hot_pair_are_refused(pair):
+    """An exchange of standardised columns would make people of neither sex: (2, -2) is one, (-.5, .5) the other."""
+    X = np.hstack([np.zeros((len(pair), 3), dtype=object), np.array(pair, dtype=object)])
+    kinds = [X, pd.DataFrame(X, columns=["a", "b", "c", "Sex_female", "Sex_male"])]
+    if isinstance(pair[0][0], float):
+        kinds += [X.astype(float), scipy.sparse.csr_array(X.astype(float))]
+    for kind in kinds:
+        with pytest.raises(ValueError, match=r"are no one-hot pair .*flip the rows first and scale them afterwards"):
+            flip_sex(kind)
 
 
 def test_flip_sex_finds_the_columns_by_name_and_else_by_position():
@@ -167,3 +265,5 @@ def test_flip_columns_rejects_one_dimension_and_ambiguous_names():
     with pytest.raises(ValueError, match="several columns called 'a'"):
         flip_columns(twice, ("a", "b"))
     np.testing.assert_array_equal(flip_columns(twice, (0, 2)), np.eye(3)[:, [2, 1, 0]])
+    numbered = pd.DataFrame(np.eye(3), columns=[10, 11, 12])
+    np.testing.assert_array_equal(flip_columns(numbered, (10, 12)), np.eye(3)[:, [2, 1, 0]])

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metrics_under_test import DETERMINISTIC, HAS_GROUPS, METRICS, RANGE, STOCHASTIC, Data, random_data, sampling
+from metrics_under_test import (
+    DETERMINISTIC,
+    GROUP_DISPARITIES,
+    HAS_GROUPS,
+    METRICS,
+    RANGE,
+    STOCHASTIC,
+    Data,
+    random_data,
+    sampling,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 every_metric = pytest.mark.parametrize("name", METRICS)
@@ -100,7 +110,7 @@ def n_defined(name, data):
         return sum(len(q.y) > 1 for q in queries)
     if name.endswith("difference"):
         return sum(len(np.unique(q.g)) > 1 for q in queries)
-    return len(queries) if name == "disparity" else sum(q.y.any() for q in queries)
+    return len(queries) if name in GROUP_DISPARITIES else sum(q.y.any() for q in queries)
 
 
 @every_metric
@@ -131,6 +141,59 @@ def test_any_kind_of_labels_that_keeps_their_order_changes_no_bit(name, sizes, s
 def test_many_small_queries_beside_a_large_one(name):
     data = random_data(np.random.default_rng(0), [1] * 300 + [700] + [2, 3] * 50)
     assert np.isfinite(METRICS[name](data, **sampling(name)))
+
+
+@every_metric
+@some
+@given(sizes=short, seed=seeds)
+def test_values_of_queries_are_those_of_each_query_alone(name, sizes, seed):
+    """In sorted order of the ids, nan where undefined; and the mean is that of those which are left."""
+    data = random_data(np.random.default_rng(seed), sizes)
+    values = METRICS[name](data, reduce=None, **exactly(name))
+    alone = [METRICS[name](data.take(data.qid == q), **exactly(name)) for q in np.unique(data.qid)]
+    assert values.shape == (len(sizes),)
+    np.testing.assert_allclose(values, alone, rtol=1e-12, atol=1e-15)
+    mean = np.nanmean(values) if not np.isnan(values).all() else np.nan
+    np.testing.assert_allclose(METRICS[name](data, **exactly(name)), mean, rtol=1e-12, atol=1e-15)
+
+
+@every_metric
+def test_values_of_queries_come_from_the_same_samples_as_their_mean(name):
+    data = random_data(np.random.default_rng(0), [6] * 9)
+    assert METRICS[name](data, reduce=None, **sampling(name)).mean() == METRICS[name](data, **sampling(name))
+
+
+def exactly(name):
+    return sampling(name, "exact")
+
+
+@pytest.mark.parametrize("factor", [0.1, 1e-9, 7.0])
+@every_metric
+def test_size_of_the_scores_matters_to_the_policy_alone(name, factor):
+    """Softness is not fairness: scores multiplied by .1 sort every list as before."""
+    data = random_data(np.random.default_rng(1), [4, 5, 6] * 5)
+    data = replace(data, y=20 + data.y)  # where merits are much alike, exposure per merit is not
+    scaled = replace(data, s=factor * data.s, s2=factor * data.s2)
+    before, after = (METRICS[name](each, **exactly(name)) for each in (data, scaled))
+    assert (before == after) == (name in DETERMINISTIC)
+
+
+@pytest.mark.parametrize("name", HAS_GROUPS)
+def test_names_of_the_groups_matter_to_the_default_rule_of_ties_alone(name):
+    """In every query both groups have the same merit, so that the rule decides everywhere."""
+    rng = np.random.default_rng(0)
+    data = random_data(rng, [6] * 30, ties=False)
+    g = np.empty(len(data.y), int)
+    for q in np.unique(data.qid):
+        g[data.qid == q] = rng.permutation([0, 0, 0, 1, 1, 1])
+    data = replace(data, y=np.full(len(g), 2.0), g=g)
+    old, young = (
+        METRICS[name](replace(data, g=np.array(names)[g]), **exactly(name)) for names in (["a", "b"], ["b", "a"])
+    )
+    if name in ("disparity", "sorted_disparity"):
+        assert old != pytest.approx(young, rel=1e-3)
+    else:
+        assert old == pytest.approx(young, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)

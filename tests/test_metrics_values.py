@@ -2,12 +2,23 @@
 
 import warnings
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
-from metrics_under_test import BY_COUNTING, DETERMINISTIC, METRICS, Data, mean_ndcg, policy_plackett_luce, random_data
+from metrics_under_test import (
+    BY_COUNTING,
+    DETERMINISTIC,
+    GROUP_DISPARITIES,
+    METRICS,
+    Data,
+    individual_by_counting,
+    mean_ndcg,
+    policy_plackett_luce,
+    random_data,
+)
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank.metrics import (
@@ -32,7 +43,7 @@ def exact(name):
 @pytest.mark.parametrize("name", METRICS)
 def test_value_is_the_mean_over_all_rankings(name, seed):
     rng = np.random.default_rng(seed)
-    data = random_data(rng, sizes=[1, 2, 3, 5, 6, 4, 4], n_groups=2 if name == "disparity" else 3)
+    data = random_data(rng, sizes=[1, 2, 3, 5, 6, 4, 4], n_groups=2 if name in GROUP_DISPARITIES else 3)
     expected = np.nanmean([BY_COUNTING[name](data.take(data.qid == q)) for q in np.unique(data.qid)])
     assert METRICS[name](data, **exact(name)) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
@@ -312,3 +323,141 @@ def test_individual_disparity_values():
     # Exposure in proportion to merit, .75 + .25 E to .25 + .75 E, is fair in full.
     v = np.array([0.75 + 0.25 * E[1], 0.25 + 0.75 * E[1]])
     assert individual_exposure_disparity(v, [LN3, 0], **kw) == pytest.approx(0, abs=1e-12)
+
+
+def test_individual_disparity_of_long_queries_is_the_sum_over_all_pairs():
+    """Ties of merit, of exposure and of both; relevances that are not whole; rows without merit."""
+    rng = np.random.default_rng(0)
+    for n in (50, 255, 256, 257, 700):
+        y = rng.choice([0.0, 0.3, 1.0, 1.0 / 3.0, 4.0, 1e-12, 1e6], n)
+        s = np.round(rng.normal(size=n), 1)
+        order = np.argsort(-s, kind="stable")
+        sorted_exposure = 1 / np.log2(np.arange(n) + 2)
+        exposure = np.empty(n)
+        exposure[order] = sorted_exposure
+        for score in np.unique(s):
+            exposure[s == score] = exposure[s == score].mean()
+        got = individual_exposure_disparity(y, s, qid=np.zeros(n), policy="deterministic")
+        assert got == pytest.approx(individual_by_counting(y, exposure), rel=1e-11)
+
+
+def test_individual_disparity_loses_no_digits_among_nearly_equal_rows():
+    """Relevances 1 + k 2^-40 of n rows with tied scores: v / M differs by v (k' - k) 2^-40, summed here in exact fractions."""
+    n = 40
+    merits = [Fraction(1) + Fraction(k, 2**40) for k in range(n)]
+    total = sum(max(Fraction(0), 1 / a - 1 / b) for a in merits for b in merits if a >= b)
+    assert total == 0  # of two rows with equal exposure the one with more merit gets less per merit
+    v = np.mean(1 / np.log2(np.arange(n) + 2))
+    y, s = np.array([float(m) for m in merits]), np.arange(n, dtype=float)  # more merit, more exposure: now i gains
+    exposure = 1 / np.log2(np.arange(n)[::-1] + 2)
+    assert individual_exposure_disparity(y, s * 0, qid=[0] * n, policy="deterministic") < 1e-13 * v
+    got = individual_exposure_disparity(y, s, qid=[0] * n, policy="deterministic")
+    assert got == pytest.approx(individual_by_counting(y, exposure), rel=1e-13)
+
+
+# Merits that tie.
+
+
+THIRDS = [0.1, 0.2, 0.3], [0.2]
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float16, Fraction])
+def test_merits_that_tie_but_for_rounding_tie_in_every_order_of_the_rows(kind):
+    """Both means are .2, and the larger label comes first; of three rows and one at the end, of exposures, in units of merit."""
+    y = np.array(
+        [
+            kind(value) if kind is not Fraction else float(Fraction(round(10 * value), 10))
+            for value in (0.1, 0.2, 0.3, 0.2)
+        ]
+    )
+    s, g = np.array([4.0, 3, 2, 1]), np.array([0, 0, 0, 1])
+    gap = (E[:3].mean() - E[3]) / 0.2
+    for label, value in ((1, 0.0), (-1, gap)):  # the name of the group of one row
+        for order in permutations(range(4)):
+            rows = list(order)
+            kw = {"qid": [0] * 4, "sensitive_features": np.where(g, label, 0)[rows], "policy": "deterministic"}
+            # A float16 has three digits, in y and so in the value.
+            got = group_exposure_disparity(y[rows], s[rows], **kw)
+            assert got == pytest.approx(value, rel=2e-3 if kind is np.float16 else 1e-6)
+            average = group_exposure_disparity(y[rows], s[rows], ties="average", **kw)
+            assert average == pytest.approx(gap / 2, rel=2e-3 if kind is np.float16 else 1e-6)
+
+
+@pytest.mark.parametrize("n", [10, 100, 1000])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_relevances_in_both_groups_tie(n, seed):
+    """Whatever the order in which they are summed; and one part in a million more is no tie."""
+    rng = np.random.default_rng(seed)
+    own = rng.exponential(size=n) * 10.0 ** rng.integers(-3, 3, n)
+    s, g = rng.normal(size=2 * n), np.repeat([0, 1], n)
+    for factor, tied in ((1.0, True), (1 - 1e-6, False)):
+        y = np.r_[own, rng.permutation(own) * factor]
+        values = []
+        for _ in range(4):
+            rows = rng.permutation(2 * n)
+            for labels in ([0, 1], [1, 0]):
+                kw = {"qid": np.zeros(2 * n), "policy": "deterministic", "sensitive_features": np.take(labels, g[rows])}
+                values.append(group_exposure_disparity(y[rows], s[rows], **kw))
+        first, second = values[::2], values[1::2]
+        assert np.ptp(first) <= 1e-12 * max(first) and np.ptp(second) <= 1e-12 * max(second)
+        assert (abs(first[0] - second[0]) > 1e-9) == tied  # with a tie one of the two is zero
+
+
+def test_whole_relevances_tie_exactly():
+    """Means 1 + 1/n and 1 + 1/(n + 1) are no tie, however many rows there are."""
+    for n in (10, 1000, 30_000):
+        y, g = np.r_[np.full(n, 1.0), np.full(n + 1, 1.0)], np.r_[np.zeros(n), np.ones(n + 1)]
+        y[0] = y[n] = 2.0
+        s = np.r_[np.zeros(n), np.ones(n + 1)]  # the second group, of less merit, comes first: nothing counts
+        kw = {"qid": np.zeros(2 * n + 1), "sensitive_features": g, "policy": "deterministic"}
+        assert group_exposure_disparity(y, s, **kw) == 0
+        assert group_exposure_disparity(y, -s, **kw) > 0
+
+
+# Relevances so small that they have lost their digits.
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310, 2.3e-308, 1e-200])
+def test_tiny_relevances_are_relevances(tiny):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for gain in ("exp2", "linear"):
+            for metric, kw in ((ndcg_score, {}), (stochastic_ndcg_score, {"n_samples": 5, "random_state": 0})):
+                assert metric([tiny, 0], [0, 1000], qid=[0, 0], gain=gain, **kw) == pytest.approx(E[1], rel=1e-12)
+                values = [
+                    metric(y, [1, 2, 3, 4], qid=[0, 0, 1, 1], gain=gain, **kw) for y in ([0, tiny, 0, 1], [0, 1, 0, 1])
+                ]
+                assert values[0] == pytest.approx(values[1], rel=1e-12)
+        for y in ([tiny, tiny], [1, tiny], [tiny, 1], [tiny, 2 * tiny], [1e300, tiny]):
+            for s in ([0, 1], [1, 0], [1, 1]):
+                kw = {"qid": [0, 0], "policy": "deterministic"}
+                for ties in ("larger_label", "average"):
+                    assert 0 <= group_exposure_disparity(y, s, sensitive_features=[0, 1], ties=ties, **kw) < np.inf
+                assert 0 <= individual_exposure_disparity(y, s, **kw) < np.inf
+
+
+@pytest.mark.parametrize("large", [1e16, 1e154, 1.7e308])
+def test_huge_relevances_overflow_nowhere(large):
+    y = np.array([large, large, large, large / 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kw = {"qid": [0] * 4, "policy": "deterministic"}
+        got = group_exposure_disparity(y, [4, 3, 2, 1], sensitive_features=[0, 0, 1, 1], **kw)
+        expected = max(0, (E[0] + E[1]) / 2 - (E[2] + E[3]) / 2 / 0.75) / large
+        assert got == pytest.approx(expected, rel=1e-9, abs=0)
+        assert 0 <= individual_exposure_disparity(y, [4, 3, 2, 1], **kw) < 1
+
+
+# Where every order is as good as any other.
+
+
+@pytest.mark.parametrize("metric", [ndcg_score, stochastic_ndcg_score])
+def test_ndcg_says_where_it_measures_nothing(metric):
+    s = np.arange(6.0)
+    for y, qid in (([1, 1, 2, 2, 2, 2], [0, 0, 1, 1, 1, 1]), ([3, 1, 2, 1, 2, 1], range(6))):
+        with pytest.warns(UndefinedMetricWarning, match=r"measures nothing.*all relevances are equal") as caught:
+            assert metric(y, s, qid=qid) == pytest.approx(1, abs=1e-12)
+        assert len(caught) == 1 and caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert metric([1, 1, 2, 2, 2, 1], s, qid=[0, 0, 1, 1, 1, 1]) < 1  # one query tells rankers apart

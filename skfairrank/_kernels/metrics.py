@@ -46,6 +46,24 @@ def ideal_sums(first, last, gain, offsets, discount, out):
         out[q] = total
 
 
+@njit(counts=False)
+def _count_up_to(tree, i):
+    """How many of 1 to i a binary indexed tree has counted."""
+    total = 0
+    while i > 0:
+        total += tree[i]
+        i -= i & -i
+    return total
+
+
+@njit(counts=False)
+def _count_one(tree, n, i):
+    """Count i, one of 1 to n."""
+    while i <= n:
+        tree[i] += 1
+        i += i & -i
+
+
 @njit
 def inversions(first, last, s1, s2, offsets, out):
     """Fill out[q] with the number of pairs of rows that two scores order differently, ties in row order.
@@ -65,27 +83,49 @@ def inversions(first, last, s1, s2, offsets, out):
         tree[: n + 1] = 0
         count = 0
         for a in range(n - 1, -1, -1):  # of the later positions, how many have a smaller rank
-            i = rank[a]
-            while i > 0:
-                count += tree[i]
-                i -= i & -i
-            i = rank[a] + 1
-            while i <= n:
-                tree[i] += 1
-                i += i & -i
+            count += _count_up_to(tree, rank[a])
+            _count_one(tree, n, rank[a] + 1)
         out[q] = count
 
 
 @njit
-def mean_hinge_over_pairs(first, last, exposure, merit, offsets, out):
-    """Fill out[q] with the mean of max(0, v_i / M_i - v_j / M_j) over the pairs with M_i >= M_j > 0; nan if none."""
+def mean_hinge_over_pairs(first, last, ratio, merit, offsets, out):
+    """Fill out[q] with the mean of max(0, a_i - a_j) over the pairs with M_i >= M_j > 0, a the ratio; nan if there are none.
+
+    n log n: with the ratios in descending order a_1 >= a_2 >= ..., the sum over pairs is that of (a_r - a_r+1) times the number of
+    pairs with i among the first r and j among the others. The numbers are exact and the differences not negative, so nothing cancels.
+    """
+    by_merit, by_ratio = _descending(first, last, merit, offsets), _descending(first, last, ratio, offsets)
+    start, most = offsets[first], widest(first, last, offsets)
+    # Levels of merit, 1 for the largest; how many rows have more merit than a level; and of each level, in a binary indexed tree,
+    # how many rows are among the first r.
+    level, above = np.empty(most, np.int64), np.empty(most + 1, np.int64)
+    tree = np.empty(most + 1, np.int64)
     for q in range(first, last):
-        lo, hi = offsets[q], offsets[q + 1]
-        total, count = 0.0, 0
-        for i in range(lo, hi):
-            if merit[i] > 0:
-                for j in range(lo, hi):
-                    if merit[i] >= merit[j] and merit[j] > 0:
-                        count += 1
-                        total += max(0.0, exposure[i] / merit[i] - exposure[j] / merit[j])
-        out[q] = total / count
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        n_relevant, n_levels = 0, 0
+        while n_relevant < n and merit[by_merit[lo - start + n_relevant]] > 0:
+            row = by_merit[lo - start + n_relevant]
+            if n_relevant == 0 or merit[row] != merit[by_merit[lo - start + n_relevant - 1]]:
+                n_levels += 1
+                above[n_levels] = n_relevant
+            level[row - lo] = n_levels
+            n_relevant += 1
+        n_pairs = 0
+        for k in range(1, n_levels + 1):
+            end = above[k + 1] if k < n_levels else n_relevant
+            n_pairs += (end - above[k]) * (n_relevant - above[k])
+        tree[: n_levels + 1] = 0
+        total, passed, between, previous = 0.0, 0, 0, 0.0
+        for r in range(n):
+            row = by_ratio[lo - start + r]
+            if not merit[row] > 0:
+                continue
+            total += between * (previous - ratio[row])
+            previous, k = ratio[row], level[row - lo]
+            before = _count_up_to(tree, k - 1)
+            # The row leaves the others: it was j of the rows passed with as much merit, and becomes i of the rows left with no more.
+            between += (n_relevant - above[k]) - (passed - before) - 1 - _count_up_to(tree, k)
+            passed += 1
+            _count_one(tree, n_levels, k)
+        out[q] = total / n_pairs

@@ -1,4 +1,4 @@
-"""Blocks of queries on threads. Every query writes only its own slots, so results do not depend on the number of threads.
+"""Threads: blocks of queries on several of them, and BLAS on one. Every query writes only its own slots, so results do not depend on the number of threads.
 
 Python threads around kernels that release the GIL, rather than numba's parallel loops: those abort the process when two
 joblib threads enter them at once, or after a fork.
@@ -8,25 +8,67 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
 
 import numba
 import numpy as np
+from sklearn.utils.parallel import _get_threadpool_controller
 
-__all__ = ["is_worth_threads", "over_queries", "over_range"]
+__all__ = ["is_worth_threads", "one_blas_thread", "over_queries", "over_range"]
 
 # Nanoseconds of work on one thread, roughly, below which waking a second one costs more than it saves.
 WORTH_A_THREAD = 250_000
 
 _pool: ThreadPoolExecutor | None = None
 
+# Contexts of `one_blas_thread` that are open in this process, and the numbers of threads before the first of them.
+_blas_lock, _n_open, _blas_before = Lock(), 0, []
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
+
+def _forget_threads() -> None:
+    global _pool, _blas_lock
+    _pool, _blas_lock = None, Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)  # threads do not survive a fork
+    os.register_at_fork(
+        after_in_child=_forget_threads
+    )  # threads do not survive a fork, and what they lock stays locked
+
+
+@contextmanager
+def one_blas_thread():
+    """Limit BLAS to one thread within the context, also where contexts of several threads overlap.
+
+    The limit belongs to the process. So open contexts share it: the last to close restores what was before the first. (Each for
+    itself, as `threadpoolctl` does it, they restore each other's limit.) Where BLAS has a limit for each thread, each context
+    restores its own.
+    """
+    global _n_open, _blas_before
+    libraries = _get_threadpool_controller().select(user_api="blas").lib_controllers
+    with _blas_lock:
+        mine = [library.get_num_threads() for library in libraries]
+        if _n_open == 0:
+            _blas_before = mine
+        _n_open += 1
+        for library in libraries:
+            _set_threads(library, 1)
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _n_open -= 1
+            for library, own, before in zip(libraries, mine, _blas_before, strict=True):
+                if library.internal_api == "openblas" and library.threading_layer == "openmp":
+                    _set_threads(library, own)
+                elif _n_open == 0:
+                    _set_threads(library, before)
+
+
+def _set_threads(library, n: int) -> None:
+    # threadpoolctl >= 3.8 ignores all threads but the one that set the limit first; it may not be the one that ends last.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n)
 
 
 def over_queries(kernel, offsets, nanoseconds: float, *arguments) -> None:

@@ -4,6 +4,7 @@ from skfairrank.datasets.biased_ranking import make_biased_ranking
 from skfairrank.datasets.credit_ranking import make_credit_ranking
 from skfairrank.datasets.flips import flip_columns, flip_sex
 from skfairrank.datasets.german_credit import encode_german_credit, fetch_german_credit, load_german_credit
+from skfairrank.datasets.hiring_ranking import make_hiring_ranking
 from skfairrank.datasets.letor import load_letor
 from skfairrank.datasets.mslr import make_mslr_ranking
 
@@ -16,5 +17,6 @@ __all__ = [
     "load_letor",
     "make_biased_ranking",
     "make_credit_ranking",
+    "make_hiring_ranking",
     "make_mslr_ranking",
 ]

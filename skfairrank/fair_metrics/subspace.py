@@ -159,7 +159,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         """
         return self._fit(X, sensitive_features, warn=True)
 
-    def _fit(self, X, sensitive_features, *, warn):
+    def _fit(self, X, sensitive_features, *, warn, uses_directions=True):
         self._validate_params()
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         if self.directions is not None and self.sensitive_columns is not None:
@@ -199,6 +199,14 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
             difference.attribute.name: difference.share_within(self.sensitive_basis_) for difference, _ in learned
         }
         self.determining_columns_ = self._determining_columns(X, [difference for difference, _ in learned])
+        if not uses_directions:
+            return self
+        for name, columns in self.determining_columns_.items():
+            if columns and warn:
+                warn_caller(
+                    f"Columns {columns} of X: each alone determines the sensitive {name}, and directions learned from it leave a "
+                    "part of them. Name them, SensitiveSubspaceMetric(sensitive_columns=[...]), or leave them out of X."
+                )
         if learned and len(self.sensitive_basis_) == X.shape[1]:
             ranks = {
                 difference.attribute.name: len(_orthonormal_rows(rows[rows.any(axis=1)], self.rank_tolerance))

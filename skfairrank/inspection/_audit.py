@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._random import as_generator
-from skfairrank._validation import check_relevance
-from skfairrank.inspection._nearest import nearest_queries
-from skfairrank.metrics import (
-    group_exposure_difference,
-    group_exposure_disparity,
-    kendall_tau_score,
-    stochastic_ndcg_score,
-)
+from skfairrank._validation import check_relevance, check_scores
+from skfairrank.inspection._nearest import fitted_metric, nearest_queries
+from skfairrank.inspection._spaces import steps_to_metric, transformed
+from skfairrank.metrics._exposure import exposure_difference, exposure_disparity
 from skfairrank.metrics._groups import check_groups
-from skfairrank.metrics._scorers import ranking_scores
+from skfairrank.metrics._kendall import kendall_tau
+from skfairrank.metrics._ndcg import ndcg, warn_unless_order_matters
+from skfairrank.metrics._per_query import PerQuery
+from skfairrank.metrics._policies import Deterministic, PlackettLuce, expected_exposure, make_policy
+from skfairrank.metrics._predictions import ranking_scores
 from skfairrank.queries import Queries
-from skfairrank.utilities import descending_order
+from skfairrank.utilities import descending_order, discounts
 
 __all__ = ["audit"]
-
-# Standard errors come from so many batches of queries at most, which bounds what they cost.
-_N_BATCHES = 200
 
 
 def audit(
@@ -39,6 +35,7 @@ def audit(
     sensitive_features=None,
     X_hypothetical=None,
     metric=None,
+    policy="deterministic",
     n_samples=100,
     random_state=None,
 ):
@@ -46,15 +43,19 @@ def audit(
 
     Columns, each a mean over queries of a public metric:
 
-    - ``ndcg``: `stochastic_ndcg_score`.
+    - ``ndcg``: `ndcg_score`, of the list by descending scores.
+    - ``stochastic_ndcg``: `stochastic_ndcg_score`, in expectation under the Plackett-Luce policy.
     - ``tau``: `kendall_tau_score` of the scores h of the rows and h' of their hypotheticals; 1 is perfectly stable.
     - ``top_changed``: share of queries whose first item is another one under the hypothetical.
     - ``score_change``: root mean square of :math:`h_i - h'_i` over the items of a query, in units of scores.
-    - ``disparity``: `group_exposure_disparity`, exposure per merit; two groups.
-    - ``exposure_difference``: `group_exposure_difference` of the Plackett-Luce policy, without merit.
+    - ``disparity``: `group_exposure_disparity` under `policy`, exposure per merit; two groups.
+    - ``exposure_difference``: `group_exposure_difference` under `policy`, without merit.
 
-    The first needs nothing more, the next three hypothetical rows, the last two `sensitive_features`. A constant ranker
-    is perfectly fair: read all columns together, and beside those of a plain and of a random ranker.
+    The first two need nothing more, the next three hypothetical rows, the last two `sensitive_features`. A constant
+    ranker is perfectly fair: read all columns together, and beside those of a plain and of a random ranker.
+
+    All scores multiplied by .1 sort every list as before; by default ``stochastic_ndcg`` and ``score_change`` alone see
+    it. Under ``policy="plackett_luce"`` the exposure columns see it too, and a softer policy looks fairer.
 
     Parameters
     ----------
@@ -70,9 +71,14 @@ def audit(
     X_hypothetical : array-like of shape (n_rows, n_features), or callable, optional
         Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column.
     metric : fitted SensitiveSubspaceMetric, optional
-        Where there is no `X_hypothetical`: each query's hypothetical is its nearest other query of X in this metric.
+        Where there is no `X_hypothetical`: each query's hypothetical is its nearest other query of X in this metric. A
+        ranker's `metric_` measures what the ranker sees: X goes through the steps before it, in a pipeline or a search
+        around one. A metric that no ranker here has must fit either X or what the last step sees, not both.
+    policy : {"deterministic", "plackett_luce"}
+        Whose exposure ``disparity`` and ``exposure_difference`` measure: that of the list by descending scores, which
+        users see, or of rankings drawn from the scores' Plackett-Luce policy, as in the paper.
     n_samples : int or "exact", default=100
-        Rankings sampled for each query, or exact expectations for small queries.
+        Rankings sampled for each query, or exact expectations for small queries; for what is drawn.
     random_state : None, int, RandomState or Generator
         All rankers are judged by the same random numbers; an int gives the numbers that each metric gives with that
         int.
@@ -80,8 +86,15 @@ def audit(
     Returns
     -------
     table : DataFrame
-        A row for each ranker; for each column above its mean and, in ``<name>_se``, its standard error over queries
-        (nan for a single query). Of more than 200 queries the standard error is that of the means of 200 batches.
+        A row for each ranker; for each column above its mean and, in ``<name>_se``, the standard error of this mean:
+        the standard deviation over the queries in which it is defined, by the root of their number (nan for a single
+        query).
+
+    Raises
+    ------
+    ValueError
+        If rows, labels or hypothetical rows do not fit each other, or the features in which `metric` measures cannot be
+        told.
 
     Examples
     --------
@@ -97,92 +110,80 @@ def audit(
     named = dict(estimator) if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
     if not named:
         raise ValueError("estimator is an empty dict: give at least one fitted ranker.")
-    n_rows = len(y)
-    queries, y = Queries.from_qid(qid, n_rows), check_relevance(y)
-    if X_hypothetical is None and metric is not None:
-        X_hypothetical = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)
-    elif callable(X_hypothetical):
-        X_hypothetical = X_hypothetical(X)
-    # An int seeds each metric as it would by itself; everything else gives one seed for all rankers and metrics.
+    y = check_relevance(y)
+    queries = Queries.from_qid(qid, len(y))
+    group = None if sensitive_features is None else queries.group(check_groups(sensitive_features, len(y))[1])
+    # An int seeds each metric as it would by itself; everything else gives one seed for all rankers.
     is_seed = isinstance(random_state, Integral)
     seed = int(random_state) if is_seed else int(as_generator(random_state).integers(2**63))
+    drawn = PlackettLuce(n_samples, seed)
+    is_sorted = isinstance(make_policy(policy, n_samples=n_samples, random_state=seed), Deterministic)
+    hypothetical = _hypothetical_rows(named, X, qid, X_hypothetical, metric)
+    warn_unless_order_matters(queries.group(y), queries, "ndcg")
     rows = {}
     for name, fitted in named.items():
-        columns = {"y": y, "s": _scores(fitted, X, n_rows, "X")}
-        if X_hypothetical is not None:
-            columns["s_hypothetical"] = _scores(fitted, X_hypothetical, n_rows, "X_hypothetical")
-        if sensitive_features is not None:
-            labels, columns["group"] = check_groups(sensitive_features, n_rows)
-            columns["group"] = labels[columns["group"]]
-        rows[name] = _row(columns, queries, n_samples, seed)
+        s = queries.group(_scores(fitted, X, qid, len(y), "X"))
+        exposures = expected_exposure(Deterministic(), s, queries), expected_exposure(drawn, s, queries)
+        measures = _accuracy(queries.group(y), exposures, queries)
+        if hypothetical[name] is not None:
+            other = _scores(fitted, hypothetical[name], qid, len(y), "X_hypothetical")
+            measures |= _stability(s, queries.group(other), queries)
+        if group is not None:
+            measures |= _fairness_of_exposure(queries.group(y), group, exposures[0 if is_sorted else 1], queries)
+        if not rows:  # where a metric is undefined does not depend on the ranker
+            for measure in measures.values():
+                measure.warn()
+        rows[name] = {
+            key: value
+            for column, measure in measures.items()
+            for key, value in ((column, measure.mean), (f"{column}_se", measure.standard_error))
+        }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def _scores(estimator, X, n_rows, name):
-    scores = ranking_scores(estimator, X)
+def _hypothetical_rows(named, X, qid, X_hypothetical, metric) -> dict:
+    """The hypothetical rows for each ranker, None where none were asked for."""
+    if X_hypothetical is not None or metric is None:
+        return dict.fromkeys(named, X_hypothetical(X) if callable(X_hypothetical) else X_hypothetical)
+    metric, found = fitted_metric(metric), {}
+    spaces = steps_to_metric(metric, named, X, qid)
+    for steps in spaces.values():
+        if steps not in found:
+            Z = transformed(steps, X, qid)
+            found[steps] = nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)
+    return {name: found[steps] for name, steps in spaces.items()}
+
+
+def _scores(estimator, X, qid, n_rows, name):
+    scores = check_scores(ranking_scores(estimator, X, qid=qid), name=f"scores of {name}")
     if len(scores) != n_rows:
         raise ValueError(f"{name} has {len(scores)} rows and y has {n_rows}: they must describe the same rows.")
     return scores
 
 
-def _row(columns, queries, n_samples, seed):
-    """Means over all queries, and standard errors from batches of queries."""
-    measures = _measures(columns, n_samples)
-    batches = np.array_split(np.arange(queries.n_queries), min(queries.n_queries, _N_BATCHES))
-    row = {}
-    for name, measure in measures.items():
-        row[name] = measure(columns, queries.codes, seed)
-        of_batches, rng = [], np.random.default_rng(seed)
-        with warnings.catch_warnings():
-            # Said once, for all queries; a batch in which nothing is defined is left out, as its queries are.
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
-            for batch in batches if len(batches) > 1 else []:
-                at = queries.order[queries.offsets[batch[0]] : queries.offsets[batch[-1] + 1]]
-                of_batches.append(measure({k: v[at] for k, v in columns.items()}, queries.codes[at], rng))
-        defined = np.array(of_batches)[~np.isnan(of_batches)] if of_batches else np.zeros(0)
-        row[f"{name}_se"] = np.std(defined, ddof=1) / np.sqrt(len(defined)) if len(defined) > 1 else np.nan
-    return row
+def _accuracy(y, exposures, queries):
+    table = discounts(int(queries.sizes.max()))
+    in_order, stochastic = (ndcg(y, exposure, queries, table, "ndcg") for exposure in exposures)
+    return {
+        "ndcg": in_order,
+        "stochastic_ndcg": replace(stochastic, is_selective=True),
+    }  # one warning is enough for both
 
 
-def _measures(columns, n_samples):
-    """Name -> function of (columns, qid, random_state)."""
-    measures = {
-        "ndcg": lambda c, qid, state: stochastic_ndcg_score(
-            c["y"], c["s"], qid=qid, n_samples=n_samples, random_state=state
-        )
+def _stability(s, other, queries):
+    starts = queries.offsets[:-1]
+    first, first_of_other = (descending_order(scores, queries.offsets)[starts] for scores in (s, other))
+    change = np.sqrt(np.add.reduceat((s - other) ** 2, starts) / queries.sizes)
+    everywhere = np.ones(queries.n_queries, bool)
+    return {
+        "tau": kendall_tau(s, other, queries),
+        "top_changed": PerQuery((first != first_of_other).astype(float), everywhere, "top_changed", ""),
+        "score_change": PerQuery(change, everywhere, "score_change", ""),
     }
-    if "s_hypothetical" in columns:
-        measures |= {
-            "tau": lambda c, qid, state: kendall_tau_score(c["s"], c["s_hypothetical"], qid=qid),
-            "top_changed": lambda c, qid, state: _top_changed(c["s"], c["s_hypothetical"], qid),
-            "score_change": lambda c, qid, state: _score_change(c["s"], c["s_hypothetical"], qid),
-        }
-    if "group" in columns:
-        if len(np.unique(columns["group"])) <= 2:
-            measures["disparity"] = lambda c, qid, state: group_exposure_disparity(
-                c["y"], c["s"], qid=qid, sensitive_features=c["group"], n_samples=n_samples, random_state=state
-            )
-        measures["exposure_difference"] = lambda c, qid, state: group_exposure_difference(
-            c["s"],
-            qid=qid,
-            sensitive_features=c["group"],
-            policy="plackett-luce",
-            n_samples=n_samples,
-            random_state=state,
-        )
-    return measures
 
 
-def _top_changed(s, s_hypothetical, qid):
-    """Share of queries whose highest score (the first of several) is another row's."""
-    queries = Queries.from_qid(qid, len(s))
-    first = [
-        descending_order(queries.group(scores), queries.offsets)[queries.offsets[:-1]] for scores in (s, s_hypothetical)
-    ]
-    return float(np.mean(first[0] != first[1]))
-
-
-def _score_change(s, s_hypothetical, qid):
-    queries = Queries.from_qid(qid, len(s))
-    squares = np.add.reduceat(queries.group((s - s_hypothetical) ** 2), queries.offsets[:-1])
-    return float(np.mean(np.sqrt(squares / queries.sizes)))
+def _fairness_of_exposure(y, group, exposure, queries):
+    measures = {"exposure_difference": exposure_difference(group, exposure, queries)}
+    if group.max() > 1:
+        return measures
+    return {"disparity": exposure_disparity(y, group, exposure, queries)} | measures

@@ -7,7 +7,7 @@ import numpy as np
 from skfairrank._random import as_generator
 from skfairrank.inspection._displacement import rank_displacement
 from skfairrank.inspection._plot import axes_for
-from skfairrank.metrics._scorers import ranking_scores
+from skfairrank.metrics._predictions import ranking_scores
 from skfairrank.plackett_luce import sample_rankings
 
 __all__ = ["RankDisplacementDisplay"]
@@ -65,7 +65,7 @@ class RankDisplacementDisplay:
         """
         rng = as_generator(random_state)
         ranks, hypothetical_ranks = (
-            sample_rankings(ranking_scores(estimator, rows), qid=qid, n_samples=n_samples, random_state=rng)
+            sample_rankings(ranking_scores(estimator, rows, qid=qid), qid=qid, n_samples=n_samples, random_state=rng)
             for rows in (X, X_hypothetical)
         )
         name = type(estimator).__name__ if name is None else name

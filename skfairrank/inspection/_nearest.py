@@ -13,7 +13,7 @@ from skfairrank._kernels import nearest as _nearest
 from skfairrank._kernels.threads import over_queries
 from skfairrank.queries import Queries
 
-__all__ = ["NearestQueries", "nearest_queries"]
+__all__ = ["NearestQueries", "fitted_metric", "nearest_queries"]
 
 # Bounds held at a time, and bins of the quantile functions behind them.
 _MAX_BOUNDS = 1 << 22
@@ -70,7 +70,8 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     Parameters
     ----------
     X : array-like, shape (n_rows, n_features)
-        Rows of the queries for which a neighbour is wanted.
+        Rows of the queries for which a neighbour is wanted, in the features on which the metric was fitted: of a
+        pipeline's ranker those behind the other steps, ``pipeline[:-1].transform(X)``.
     X_reference : array-like, shape (n_reference_rows, n_features)
         Rows of the queries among which it is looked for. They may contain those of X.
     qid, qid_reference : array-like of shape (n_rows,) and (n_reference_rows,)
@@ -108,7 +109,7 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     >>> nearest.hypothetical(X)
     [[0, 9], [5, 9]]
     """
-    metric = _fitted_metric(metric)
+    metric = fitted_metric(metric)
     X, X_reference = _rows(X, metric, "X"), _rows(X_reference, metric, "X_reference")
     queries = Queries.from_qid(qid, len(X))
     others = Queries.from_qid(qid_reference, len(X_reference), name="qid_reference")
@@ -151,7 +152,8 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     return NearestQueries(others.ids[best], distance, others.order[queries.ungroup(partner)])
 
 
-def _fitted_metric(metric):
+def fitted_metric(metric):
+    """The metric itself, without a FrozenEstimator around it; raises unless it is one and fitted."""
     fitted = metric.estimator if isinstance(metric, FrozenEstimator) else metric
     if not hasattr(fitted, "query_distances"):
         raise TypeError(
@@ -169,7 +171,10 @@ def _rows(X, metric, name):
         raise ValueError(f"{name} has columns {list(given)}, but metric was fitted on {list(expected)}.")
     X = check_array(X, dtype=np.float64, order="C", input_name=name)
     if X.shape[1] != metric.n_features_in_:
-        raise ValueError(f"{name} has {X.shape[1]} features, but metric was fitted on {metric.n_features_in_}.")
+        raise ValueError(
+            f"{name} has {X.shape[1]} features, but metric was fitted on {metric.n_features_in_}. A pipeline's metric_ measures "
+            "what its last step sees: pass pipeline[:-1].transform(X)."
+        )
     return X
 
 

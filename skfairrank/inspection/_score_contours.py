@@ -7,7 +7,7 @@ from sklearn.utils import check_array
 
 from skfairrank._validation import check_scores
 from skfairrank.inspection._plot import axes_for, legend_outside
-from skfairrank.metrics._scorers import ranking_scores
+from skfairrank.metrics._predictions import asks_for_qid, ranking_scores, scoring_method, unwrapped
 
 __all__ = ["ScoreContourDisplay"]
 
@@ -117,6 +117,11 @@ class ScoreContourDisplay:
         -------
         display : ScoreContourDisplay
         """
+        if asks_for_qid(unwrapped(estimator), scoring_method(estimator)):
+            raise ValueError(
+                f"The scores of this {type(estimator).__name__} depend on all rows of a query (a step of it asks for qid), so "
+                "there is no score at a point. Draw the items' own scores by from_predictions."
+            )
         names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
         values = check_array(X, dtype=np.float64, input_name="X")
         positions = [_position(feature, names, values.shape[1]) for feature in _two(features, "features")]

@@ -10,30 +10,55 @@ import numpy as np
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
 from skfairrank._kernels.threads import over_queries
 from skfairrank._validation import check_relevance, check_scores
-from skfairrank.exposure import disparity_coefficients
-from skfairrank.metrics._averages import mean_where_defined, mean_with_replacement
+from skfairrank.exposure import SMALLEST_MERIT, disparity_coefficients
 from skfairrank.metrics._groups import check_groups
-from skfairrank.metrics._policies import expected_exposures
+from skfairrank.metrics._per_query import PerQuery
+from skfairrank.metrics._policies import expected_exposure, make_policy
 from skfairrank.queries import Queries
+from skfairrank.utilities import sorting_work
 
-__all__ = ["group_exposure_difference", "group_exposure_disparity", "individual_exposure_disparity"]
+__all__ = [
+    "exposure_difference",
+    "exposure_disparity",
+    "group_exposure_difference",
+    "group_exposure_disparity",
+    "individual_exposure_disparity",
+]
+
+TIES = ("larger_label", "average")
 
 
 def group_exposure_disparity(
-    y, s, *, qid, sensitive_features, n_samples=100, random_state=None, replace_undefined_by=0.0
+    y,
+    s,
+    *,
+    qid,
+    sensitive_features,
+    policy="plackett_luce",
+    ties="larger_label",
+    n_samples=100,
+    random_state=None,
+    replace_undefined_by=0.0,
+    reduce="mean",
 ):
     r"""How much more exposure per merit the more meritorious of two groups gets, averaged over queries.
 
-    The stochastic disparity of group exposure of Bower et al. (2021), after Singh and Joachims (2019). Definition, for
-    one query:
+    Where the groups' merits tie, the group with the larger label counts as the better one, so there the value depends on
+    how the groups are called; ``ties="average"`` does not.
+
+    The disparity of group exposure of Bower et al. (2021), after Singh and Joachims (2019). Definition, for one query:
 
     .. math::
 
         \max\left(0,\ \frac{v_A}{M_A} - \frac{v_B}{M_B}\right), \qquad M_A \ge M_B > 0,
 
-    where :math:`v_G` is the mean over a group's rows of the expected exposure under Plackett-Luce, and :math:`M_G` the
-    mean relevance of its rows. The maximum is taken after the expectation. Where the merits tie, the group with the
-    larger label comes first.
+    where :math:`v_G` is the mean over a group's rows of the expected exposure under the policy, and :math:`M_G` the mean
+    relevance of its rows. The maximum is taken after the expectation. Merits tie where they differ by no more than
+    rounding.
+
+    Under ``policy="plackett_luce"``, the paper's, the value follows the size of the scores: all scores multiplied by .1
+    give the same sorted lists, a softer policy, and a smaller disparity. Softness is not fairness; compare rankers whose
+    scores differ in size, and choose among them, by ``policy="deterministic"``.
 
     It is one-sided: that the group with *less* merit gets too much exposure per merit does not count. Merit is taken
     at its word; where the relevances themselves are biased, so is this metric.
@@ -43,22 +68,30 @@ def group_exposure_disparity(
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; only their differences within a query matter.
+        Scores; higher is better.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
-        The group of each row: ints, strings or bools, at most two distinct values.
+        The group of each row: ints, strings, bools, categories or members of an enumeration, at most two distinct values.
+    policy : {"plackett_luce", "deterministic"}
+        Rankings drawn from the Plackett-Luce policy; or the list by descending scores, rows with equal scores sharing the
+        mean over their orders.
+    ties : {"larger_label", "average"}
+        Where the merits tie: the group with the larger label is A, as in the authors' program; or the mean of the values
+        that either group as A gives, which is half of the absolute difference and the same under any names.
     n_samples : int or "exact", default 100
-        Rankings to sample for each query, or ``"exact"`` for queries that are small enough.
+        Rankings to sample for each query under Plackett-Luce, or ``"exact"`` for queries that are small enough.
     random_state : None, int, RandomState or Generator
         Source of the sampled rankings.
     replace_undefined_by : float, default 0.0
         What a query counts as where a group is absent or without merit; 0 as in the paper, nan to leave it out with an
         `UndefinedMetricWarning`. If all queries are so, there is a warning in any case.
+    reduce : "mean" or None
+        None: the value of each query, in sorted order of their ids, `replace_undefined_by` where it is undefined.
 
     Returns
     -------
-    disparity : float
+    disparity : float, or ndarray of shape (n_queries,)
         Mean over queries; at least 0, lower is better. Its unit is exposure per unit of relevance.
 
     Raises
@@ -80,23 +113,34 @@ def group_exposure_disparity(
     0.0
     >>> round(group_exposure_disparity([1, 1], [0, 1], **kw), 6)
     0.170554
+    >>> round(group_exposure_disparity([1, 1], [0, 0.1], **kw), 6)  # the same order, a softer policy
+    0.018438
     """
     s = check_scores(s, name="s")
     y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
     _, group = check_groups(sensitive_features, len(s), at_most=2)
-    exposure = expected_exposures(s, queries, policy="plackett-luce", n_samples=n_samples, random_state=random_state)
-    coefficients, defined = disparity_coefficients(queries.group(y), queries.group(group), queries.offsets)
-    gap = np.add.reduceat(coefficients * queries.group(exposure), queries.offsets[:-1])
-    return mean_with_replacement(
-        np.maximum(gap, 0.0),
-        defined,
-        replace_undefined_by,
-        metric="group_exposure_disparity",
-        reason="they lack a group, or a group without any relevant row",
-    )
+    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
+    exposure = expected_exposure(chosen, queries.group(s), queries)
+    y, group = queries.group(y), queries.group(group)
+    return exposure_disparity(y, group, exposure, queries, ties, replace_undefined_by).reduced(reduce)
 
 
-def group_exposure_difference(s, *, qid, sensitive_features, policy="deterministic", n_samples=100, random_state=None):
+def exposure_disparity(y, group, exposure, queries: Queries, ties="larger_label", replace_undefined_by=0.0) -> PerQuery:
+    """`group_exposure_disparity` of checked values that are grouped by query; groups are numbered 0 and 1."""
+    if ties not in TIES:
+        raise ValueError(f"ties={ties!r}: choose one of {list(TIES)}.")
+    coefficients, defined, tied = disparity_coefficients(y, group, queries.offsets)
+    gap = np.add.reduceat(coefficients * exposure, queries.offsets[:-1])
+    values = np.maximum(gap, 0.0)
+    if ties == "average":
+        values = np.where(tied, np.abs(gap) / 2.0, values)
+    reason = "they lack a group, or a group without any relevant row"
+    return PerQuery(values, defined, "group_exposure_disparity", reason, replace_undefined_by)
+
+
+def group_exposure_difference(
+    s, *, qid, sensitive_features, policy="deterministic", n_samples=100, random_state=None, reduce="mean"
+):
     r"""Largest minus smallest mean exposure among the groups of a query, averaged over queries.
 
     Definition, for one query whose present groups have mean expected exposures :math:`v_G`:
@@ -106,6 +150,9 @@ def group_exposure_difference(s, *, qid, sensitive_features, policy="determinist
     It knows no merit: a group whose rows are less relevant, and for that ranked lower, widens it too. See
     :func:`group_exposure_disparity` for exposure per merit.
 
+    Under ``policy="plackett_luce"`` the value follows the size of the scores: a softer policy looks fairer, though it sorts
+    the rows alike.
+
     Parameters
     ----------
     s : array-like, shape (n_rows,)
@@ -113,20 +160,27 @@ def group_exposure_difference(s, *, qid, sensitive_features, policy="determinist
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
-        The group of each row: ints, strings, bools or categories; two groups or more.
-    policy : {"deterministic", "plackett-luce"}
+        The group of each row: ints, strings, bools, categories or members of an enumeration; two groups or more.
+    policy : {"deterministic", "plackett_luce"}
         The ranking by descending scores, rows with equal scores sharing the mean over their orders; or rankings drawn
         from the Plackett-Luce policy.
     n_samples : int or "exact", default 100
         Rankings to sample for each query under Plackett-Luce, or ``"exact"`` for queries that are small enough.
     random_state : None, int, RandomState or Generator
         Source of the sampled rankings.
+    reduce : "mean" or None
+        None: the value of each query, in sorted order of their ids, nan for a query with one group.
 
     Returns
     -------
-    difference : float
+    difference : float, or ndarray of shape (n_queries,)
         Between 0 and 1, the mean over the queries in which at least two groups are present. Where there is none: nan,
         with an `UndefinedMetricWarning`.
+
+    Raises
+    ------
+    ValueError
+        If the attribute is continuous or has several columns or missing values.
 
     Examples
     --------
@@ -136,26 +190,41 @@ def group_exposure_difference(s, *, qid, sensitive_features, policy="determinist
     """
     s = check_scores(s, name="s")
     queries = Queries.from_qid(qid, len(s))
-    labels, group = check_groups(sensitive_features, len(s))
-    exposure = expected_exposures(s, queries, policy=policy, n_samples=n_samples, random_state=random_state)
+    _, group = check_groups(sensitive_features, len(s))
+    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
+    exposure = expected_exposure(chosen, queries.group(s), queries)
+    return exposure_difference(queries.group(group), exposure, queries).reduced(reduce)
+
+
+def exposure_difference(group, exposure, queries: Queries) -> PerQuery:
+    """`group_exposure_difference` of checked values that are grouped by query; groups are numbered from 0."""
+    n_groups = int(group.max()) + 1
     # Only the groups that are present get a cell: there may be many groups, few of them in each query.
-    cells, cell = np.unique(queries.group(queries.codes) * len(labels) + queries.group(group), return_inverse=True)
-    mean = np.bincount(cell, weights=queries.group(exposure)) / np.bincount(cell)
-    n_present = np.bincount(cells // len(labels), minlength=queries.n_queries)
+    which = np.repeat(np.arange(queries.n_queries), queries.sizes)
+    cells, cell = np.unique(which * n_groups + group, return_inverse=True)
+    mean = np.bincount(cell, weights=exposure) / np.bincount(cell)
+    n_present = np.bincount(cells // n_groups, minlength=queries.n_queries)
     starts = np.cumsum(n_present) - n_present
-    return mean_where_defined(
-        np.maximum.reduceat(mean, starts) - np.minimum.reduceat(mean, starts),
-        n_present > 1,
-        metric="group_exposure_difference",
-        reason="none has two groups",
-    )
+    values = np.maximum.reduceat(mean, starts) - np.minimum.reduceat(mean, starts)
+    reason = "none has two groups"
+    return PerQuery(values, n_present > 1, "group_exposure_difference", reason, is_selective=True)
 
 
-def individual_exposure_disparity(y, s, *, qid, n_samples=100, random_state=None, replace_undefined_by=np.nan):
+def individual_exposure_disparity(
+    y,
+    s,
+    *,
+    qid,
+    policy="plackett_luce",
+    n_samples=100,
+    random_state=None,
+    replace_undefined_by=np.nan,
+    reduce="mean",
+):
     r"""Exposure per merit that a row gets beyond rows of no more merit, averaged over pairs and queries.
 
     The individual fairness disparity of Singh and Joachims (2019). Definition, for one query whose rows have merits
-    :math:`M_i`, here their relevances, and expected exposures :math:`v_i` under Plackett-Luce:
+    :math:`M_i`, here their relevances, and expected exposures :math:`v_i` under the policy:
 
     .. math::
 
@@ -163,28 +232,37 @@ def individual_exposure_disparity(y, s, *, qid, n_samples=100, random_state=None
         H = \{(i, j) : M_i \ge M_j > 0\} .
 
     The maximum is taken after the expectation. H is read to the letter: it holds every row paired with itself, and both
-    orders of two rows with equal merit. Rows without merit are in no pair.
+    orders of two rows with equal merit. Rows without merit are in no pair. Time grows like n log n in a query's size.
+
+    Under ``policy="plackett_luce"`` the value follows the size of the scores: a softer policy looks fairer, though it sorts
+    the rows alike. See :func:`group_exposure_disparity`.
 
     Parameters
     ----------
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; only their differences within a query matter.
+        Scores; higher is better.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
+    policy : {"plackett_luce", "deterministic"}
+        Rankings drawn from the Plackett-Luce policy; or the list by descending scores, rows with equal scores sharing the
+        mean over their orders.
     n_samples : int or "exact", default 100
-        Rankings to sample for each query, or ``"exact"`` for queries that are small enough. Sampling noise between
-        rows of equal merit counts as disparity, so few samples give too large a value.
+        Rankings to sample for each query under Plackett-Luce, or ``"exact"`` for queries that are small enough. Sampling
+        noise between rows of equal merit counts as disparity, so few samples give too large a value.
     random_state : None, int, RandomState or Generator
         Source of the sampled rankings.
     replace_undefined_by : float, default nan
         What a query without any relevant row counts as. With nan such queries are left out, with an
         `UndefinedMetricWarning`. A query with a single relevant row has disparity 0.
+    reduce : "mean" or None
+        None: the value of each query, in sorted order of their ids, nan (or `replace_undefined_by`) where it is
+        undefined.
 
     Returns
     -------
-    disparity : float
+    disparity : float, or ndarray of shape (n_queries,)
         Mean over queries; at least 0, lower is better.
 
     References
@@ -201,14 +279,10 @@ def individual_exposure_disparity(y, s, *, qid, n_samples=100, random_state=None
     """
     s = check_scores(s, name="s")
     y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
-    exposure = expected_exposures(s, queries, policy="plackett-luce", n_samples=n_samples, random_state=random_state)
-    out = np.empty(queries.n_queries)
-    offsets, pairs = queries.offsets, float((queries.sizes.astype(float) ** 2).sum())
-    over_queries(mean_hinge_over_pairs, offsets, 2.0 * pairs, queries.group(exposure), queries.group(y), offsets, out)
-    return mean_with_replacement(
-        out,
-        ~np.isnan(out),
-        replace_undefined_by,
-        metric="individual_exposure_disparity",
-        reason="they have no relevant row",
-    )
+    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
+    y, exposure = queries.group(y), expected_exposure(chosen, queries.group(s), queries)
+    ratio, offsets, out = exposure / np.maximum(y, SMALLEST_MERIT), queries.offsets, np.empty(queries.n_queries)
+    over_queries(mean_hinge_over_pairs, offsets, 5.0 * sorting_work(offsets), ratio, y, offsets, out)
+    reason = "they have no relevant row"
+    per_query = PerQuery(out, ~np.isnan(out), "individual_exposure_disparity", reason, replace_undefined_by)
+    return per_query.reduced(reduce)

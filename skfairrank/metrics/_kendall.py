@@ -7,14 +7,14 @@ import numpy as np
 from skfairrank._kernels.metrics import inversions
 from skfairrank._kernels.threads import over_queries
 from skfairrank._validation import check_scores
-from skfairrank.metrics._averages import mean_where_defined
+from skfairrank.metrics._per_query import PerQuery
 from skfairrank.queries import Queries
 from skfairrank.utilities import sorting_work
 
-__all__ = ["kendall_tau_score"]
+__all__ = ["kendall_tau", "kendall_tau_score"]
 
 
-def kendall_tau_score(s1, s2, *, qid):
+def kendall_tau_score(s1, s2, *, qid, reduce="mean"):
     r"""Kendall's tau between the rankings by two scores, averaged over queries (Bower et al. 2021, appendix B).
 
     Definition, for one query of n rows with ranks r and r':
@@ -33,10 +33,12 @@ def kendall_tau_score(s1, s2, *, qid):
         Two scores of the same rows, for example of the rows and of their hypothetical counterparts.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
+    reduce : "mean" or None
+        None: the value of each query, in sorted order of their ids, nan for a query with one row.
 
     Returns
     -------
-    tau : float
+    tau : float, or ndarray of shape (n_queries,)
         Between -1 and 1, the mean over the queries with at least two rows. Where there is none: nan, with an
         `UndefinedMetricWarning`.
 
@@ -52,11 +54,14 @@ def kendall_tau_score(s1, s2, *, qid):
             f"s1 has {len(s1)} rows, s2 has {len(s2)}: give two scores of the same rows, in the same order."
         )
     queries = Queries.from_qid(qid, len(s1))
+    return kendall_tau(queries.group(s1), queries.group(s2), queries).reduced(reduce)
+
+
+def kendall_tau(s1: np.ndarray, s2: np.ndarray, queries: Queries) -> PerQuery:
+    """`kendall_tau_score` of checked scores that are grouped by query."""
     discordant, offsets = np.empty(queries.n_queries, np.int64), queries.offsets
-    work = 3.0 * sorting_work(offsets)
-    over_queries(inversions, offsets, work, queries.group(s1), queries.group(s2), offsets, discordant)
+    over_queries(inversions, offsets, 3.0 * sorting_work(offsets), s1, s2, offsets, discordant)
     defined = queries.sizes > 1
     pairs = np.where(defined, queries.sizes * (queries.sizes - 1) // 2, 1)
-    return mean_where_defined(
-        1.0 - 2.0 * discordant / pairs, defined, metric="kendall_tau_score", reason="they have one row each"
-    )
+    values, reason = 1.0 - 2.0 * discordant / pairs, "they have one row each"
+    return PerQuery(values, defined, "kendall_tau_score", reason, is_selective=True)

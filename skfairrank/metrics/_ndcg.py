@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._validation import check_relevance, check_scores
-from skfairrank.metrics._averages import mean_with_replacement
-from skfairrank.metrics._policies import tie_averaged_discounts
-from skfairrank.plackett_luce import expected_discounts
+from skfairrank._warnings import warn_caller
+from skfairrank.metrics._per_query import PerQuery
+from skfairrank.metrics._policies import Deterministic, PlackettLuce
 from skfairrank.queries import Queries
 from skfairrank.utilities import discounts, gains, ideal_dcg
 
-__all__ = ["ndcg_score", "stochastic_ndcg_score"]
-
-_NOTHING_RELEVANT = "they have no relevant row"
+__all__ = ["ndcg", "ndcg_score", "order_matters", "stochastic_ndcg_score", "warn_unless_order_matters"]
 
 
-def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan):
+def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan, reduce="mean"):
     r"""NDCG of the ranking by descending scores, averaged over queries.
 
     Definition, for one query whose rows have gains :math:`g_i` and ranks :math:`r(i)`:
@@ -45,11 +44,15 @@ def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan):
     replace_undefined_by : float, default nan
         What a query without any relevant row counts as. With nan such queries are left out, with an
         `UndefinedMetricWarning`.
+    reduce : "mean" or None
+        None: the value of each query, in sorted order of their ids, nan (or `replace_undefined_by`) where it is
+        undefined.
 
     Returns
     -------
-    ndcg : float
-        Between 0 and 1, the mean over queries.
+    ndcg : float, or ndarray of shape (n_queries,)
+        Between 0 and 1, the mean over queries. Where within each of several queries all relevances are equal, any order
+        has NDCG 1, and an `UndefinedMetricWarning` says that the number measures nothing.
 
     Raises
     ------
@@ -69,15 +72,21 @@ def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan):
     >>> round(ndcg_score(y, s, qid=qid, gain="linear"), 6)
     0.929859
     """
-    y, s, queries = _validated(y, s, qid)
-    discount = discounts(int(queries.sizes.max()), k)
-    expected = tie_averaged_discounts(s, queries, discount)
-    values, defined = _ndcg(y, expected, queries, discount, gain)
-    return mean_with_replacement(values, defined, replace_undefined_by, metric="ndcg_score", reason=_NOTHING_RELEVANT)
+    policy = Deterministic()
+    return _scored("ndcg_score", policy, y, s, qid, k, gain, replace_undefined_by, reduce)
 
 
 def stochastic_ndcg_score(
-    y, s, *, qid, k=None, gain="exp2", n_samples=100, random_state=None, replace_undefined_by=np.nan
+    y,
+    s,
+    *,
+    qid,
+    k=None,
+    gain="exp2",
+    n_samples=100,
+    random_state=None,
+    replace_undefined_by=np.nan,
+    reduce="mean",
 ):
     r"""Expectation of NDCG over the rankings of the Plackett-Luce policy, averaged over queries.
 
@@ -87,6 +96,9 @@ def stochastic_ndcg_score(
 
         \mathbb{E}_{r \sim \pi_s} \operatorname{NDCG}(r), \qquad
         \pi_s(r) = \prod_j \frac{\exp s_{r^{-1}(j)}}{\sum_{l \ge j} \exp s_{r^{-1}(l)}} .
+
+    It follows the size of the scores, which no sorted list shows: compare rankers whose scores differ in size by
+    :func:`ndcg_score`.
 
     Parameters
     ----------
@@ -107,11 +119,15 @@ def stochastic_ndcg_score(
     replace_undefined_by : float, default nan
         What a query without any relevant row counts as. With nan such queries are left out, with an
         `UndefinedMetricWarning`.
+    reduce : "mean" or None
+        None: the value of each query, in sorted order of their ids, nan (or `replace_undefined_by`) where it is
+        undefined.
 
     Returns
     -------
-    ndcg : float
-        Between 0 and 1, the mean over queries.
+    ndcg : float, or ndarray of shape (n_queries,)
+        Between 0 and 1, the mean over queries. Where within each of several queries all relevances are equal, any order
+        has NDCG 1, and an `UndefinedMetricWarning` says that the number measures nothing.
 
     See Also
     --------
@@ -127,25 +143,49 @@ def stochastic_ndcg_score(
     >>> abs(sampled - 0.907732) < 0.005
     True
     """
-    y, s, queries = _validated(y, s, qid)
-    discount = discounts(int(queries.sizes.max()), k)
-    expected = expected_discounts(s, queries, discount, n_samples=n_samples, random_state=random_state)
-    values, defined = _ndcg(y, expected, queries, discount, gain)
-    return mean_with_replacement(
-        values, defined, replace_undefined_by, metric="stochastic_ndcg_score", reason=_NOTHING_RELEVANT
-    )
+    policy = PlackettLuce(n_samples, random_state)
+    return _scored("stochastic_ndcg_score", policy, y, s, qid, k, gain, replace_undefined_by, reduce)
 
 
-def _validated(y, s, qid):
+def _scored(metric, policy, y, s, qid, k, gain, replace_undefined_by, reduce):
     s = check_scores(s, name="s")
-    return check_relevance(y, len(s)), s, Queries.from_qid(qid, len(s))
+    y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
+    y, s, discount = queries.group(y), queries.group(s), discounts(int(queries.sizes.max()), k)
+    expected = policy.expected_discounts(s, queries, discount)
+    per_query = ndcg(y, expected, queries, discount, metric, gain=gain, replace_undefined_by=replace_undefined_by)
+    warn_unless_order_matters(y, queries, metric)
+    return per_query.reduced(reduce)
 
 
-def _ndcg(y, expected_discount, queries, discount, gain):
-    """NDCG of each query, and whether it is defined."""
-    gain = gains(queries.group(y), queries.offsets, gain)
-    ideal = ideal_dcg(gain, queries.offsets, discount)
-    dcg = np.add.reduceat(gain * queries.group(expected_discount), queries.offsets[:-1])
+def ndcg(y, expected_discount, queries, discount, metric, *, gain="exp2", replace_undefined_by=np.nan) -> PerQuery:
+    """Expected NDCG under any policy, of checked relevances and expected discounts that are grouped by query."""
+    worth = gains(y, queries.offsets, gain)
+    ideal = ideal_dcg(worth, queries.offsets, discount)
+    dcg = np.add.reduceat(worth * expected_discount, queries.offsets[:-1])
     defined = ideal > 0
     # A perfect ranking's two sums may differ in the last digit.
-    return np.minimum(np.divide(dcg, ideal, out=np.zeros_like(dcg), where=defined), 1.0), defined
+    values = np.minimum(np.divide(dcg, ideal, out=np.zeros_like(dcg), where=defined), 1.0)
+    return PerQuery(values, defined, metric, "they have no relevant row", replace_undefined_by)
+
+
+def order_matters(y: np.ndarray, queries: Queries) -> np.ndarray:
+    """Whether a query has rows of different relevance, so that some orders are better than others; `y` grouped by query.
+
+    Where no query has, NDCG is 1 (or undefined) for every ranker.
+
+    Returns
+    -------
+    matters : ndarray of bool, shape (n_queries,)
+    """
+    starts = queries.offsets[:-1]
+    return np.maximum.reduceat(y, starts) > np.minimum.reduceat(y, starts)
+
+
+def warn_unless_order_matters(y: np.ndarray, queries: Queries, metric: str) -> None:
+    """Say so where NDCG is 1 for every ranker, in each of several queries; `y` grouped by query."""
+    if queries.n_queries > 1 and y.any() and not order_matters(y, queries).any():
+        warn_caller(
+            f"{metric} measures nothing here: within each of {queries.n_queries} queries all relevances are equal, so every "
+            "order has NDCG 1. Check y, and that qid names queries and not rows.",
+            UndefinedMetricWarning,
+        )

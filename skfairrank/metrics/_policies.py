@@ -1,51 +1,73 @@
-"""Expected discount of each row's rank, under the policies that turn scores into rankings.
+"""Policies: what turns scores into rankings, as the expected discount of each row's rank.
 
-Every metric of the package but Kendall's tau is linear in these, so a metric and a policy can be combined at will.
+Every metric of the package but Kendall's tau is linear in these discounts, so any metric can be combined with any policy.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from skfairrank._kernels.metrics import tie_averages
 from skfairrank._kernels.threads import over_queries
-from skfairrank.plackett_luce import expected_discounts
+from skfairrank.plackett_luce import grouped_expected_discounts
 from skfairrank.queries import Queries
 from skfairrank.utilities import discounts, sorting_work
 
-__all__ = ["POLICIES", "expected_exposures", "tie_averaged_discounts"]
-
-POLICIES = ("deterministic", "plackett-luce")
+__all__ = ["Deterministic", "PlackettLuce", "Policy", "expected_exposure", "make_policy"]
 
 
-def tie_averaged_discounts(s: np.ndarray, queries: Queries, discount: np.ndarray) -> np.ndarray:
-    """Mean discount of each row over the orders of rows with tied scores, shape (n_rows,), in the caller's row order.
+class Policy(Protocol):
+    """What a metric asks of a policy."""
 
-    Parameters
-    ----------
-    s : ndarray of float, shape (n_rows,)
-        Scores in the caller's row order; higher is better.
-    discount : ndarray, shape (at least the size of the largest query,)
-        ``discount[r - 1]`` is the discount of rank r.
-    """
-    out = np.empty(len(s))
-    over_queries(
-        tie_averages,
-        queries.offsets,
-        sorting_work(queries.offsets),
-        queries.group(s),
-        queries.offsets,
-        discount,
-        out,
-    )
-    return queries.ungroup(out)
+    def expected_discounts(self, s: np.ndarray, queries: Queries, discount: np.ndarray) -> np.ndarray:
+        """Expected discount of each row's rank, shape (n_rows,).
+
+        Parameters
+        ----------
+        s : ndarray of float, shape (n_rows,)
+            Scores, grouped by query, as is the result.
+        queries : Queries
+        discount : ndarray, shape (at least the size of the largest query,)
+            ``discount[r - 1]`` is the discount of rank r.
+        """
+        ...
 
 
-def expected_exposures(s, queries: Queries, *, policy: str, n_samples, random_state) -> np.ndarray:
-    """Expected exposure 1 / log2(1 + rank) of each row, in the caller's row order."""
-    table = discounts(int(queries.sizes.max()))
+@dataclass(frozen=True)
+class Deterministic:
+    """The list by descending scores. Rows with equal scores share the mean over their orders."""
+
+    def expected_discounts(self, s, queries, discount):
+        out, offsets = np.empty(len(s)), queries.offsets
+        over_queries(tie_averages, offsets, sorting_work(offsets), s, offsets, discount, out)
+        return out
+
+
+@dataclass(frozen=True)
+class PlackettLuce:
+    """Rankings drawn from the top, each next row with probability proportional to exp(score)."""
+
+    n_samples: int | str = 100
+    random_state: object = None
+
+    def expected_discounts(self, s, queries, discount):
+        return grouped_expected_discounts(
+            s, queries, discount, n_samples=self.n_samples, random_state=self.random_state
+        )
+
+
+def make_policy(policy: str, *, n_samples, random_state) -> Policy:
+    """The policy that a metric's parameters name."""
     if policy == "deterministic":
-        return tie_averaged_discounts(s, queries, table)
-    if policy == "plackett-luce":
-        return expected_discounts(s, queries, table, n_samples=n_samples, random_state=random_state)
-    raise ValueError(f"policy={policy!r}: choose one of {list(POLICIES)}.")
+        return Deterministic()
+    if policy in ("plackett_luce", "plackett-luce"):
+        return PlackettLuce(n_samples, random_state)
+    raise ValueError(f"policy={policy!r}: choose 'deterministic' (the sorted list) or 'plackett_luce'.")
+
+
+def expected_exposure(policy: Policy, s: np.ndarray, queries: Queries) -> np.ndarray:
+    """Expected exposure 1 / log2(1 + rank) of each row; scores and result grouped by query."""
+    return policy.expected_discounts(s, queries, discounts(int(queries.sizes.max())))

@@ -7,10 +7,10 @@ import inspect
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _num_samples
 
+from skfairrank._folds import warn_if_queries_are_cut
 from skfairrank.metrics._exposure import (
     group_exposure_difference,
     group_exposure_disparity,
@@ -18,6 +18,7 @@ from skfairrank.metrics._exposure import (
 )
 from skfairrank.metrics._kendall import kendall_tau_score
 from skfairrank.metrics._ndcg import ndcg_score, stochastic_ndcg_score
+from skfairrank.metrics._predictions import ranking_scores
 from skfairrank.queries import REMEDY
 
 __all__ = [
@@ -41,7 +42,8 @@ class QueryScorer:
     """A metric of scores and queries as a scikit-learn scorer, ``scorer(estimator, X, y, *, qid, ...)``.
 
     The estimator's scores are what its `predict` returns; a classifier's are its `decision_function`. Pipelines and
-    fitted searches will do. The metadata that the metric takes (`qid`, and for some `sensitive_features`) are requested
+    fitted searches will do; steps that request `qid` in `transform` get it, for hypothetical rows that of the rows whose
+    place they take. The metadata that the metric takes (`qid`, and for some `sensitive_features`) are requested
     by default, so in a search with metadata routing nothing needs to be set. Without `qid` the scorer raises: rows of
     several queries are never read as one.
 
@@ -114,6 +116,7 @@ class QueryScorer:
         qid = given.pop("qid", qid)
         if qid is None:
             raise ValueError(f"{self!r} got no qid: {REMEDY}")
+        warn_if_queries_are_cut()
         if "s2" in self._inputs:
             hypothetical = self._hypothetical(X, given.pop("X_hypothetical", None))
             if _num_samples(hypothetical) != _num_samples(X):
@@ -121,9 +124,9 @@ class QueryScorer:
                     f"The hypothetical rows are {_num_samples(hypothetical)}, X has {_num_samples(X)}: each row of X needs its "
                     "counterpart, in the same place."
                 )
-            given["s1"], given["s2"] = ranking_scores(estimator, X), ranking_scores(estimator, hypothetical)
+            given["s1"], given["s2"] = (ranking_scores(estimator, rows, qid=qid) for rows in (X, hypothetical))
         else:
-            given["s"] = ranking_scores(estimator, X)
+            given["s"] = ranking_scores(estimator, X, qid=qid)
         positional = [given.pop(name) for name in self._inputs]
         given.pop("y", None)
         if "sensitive_features" in self._metadata:
@@ -214,39 +217,6 @@ def _name(function) -> str:
     return getattr(function, "__name__", repr(function))
 
 
-def ranking_scores(estimator, X) -> np.ndarray:
-    """Scores of rows, higher is better, from any fitted estimator.
-
-    Raises
-    ------
-    ValueError
-        If the estimator has no method that gives one number per row. A classifier needs a `decision_function`: its
-        labels are no scores, and its probabilities no Plackett-Luce scores.
-    """
-    name = type(estimator).__name__
-    if _is_classifier(estimator) or not hasattr(estimator, "predict"):
-        if not hasattr(estimator, "decision_function"):
-            kind = "is a classifier without" if hasattr(estimator, "predict") else "has neither predict nor"
-            raise ValueError(
-                f"{name} {kind} decision_function: a scorer of rankings needs one number per row, higher for rows that "
-                "are to be ranked higher. Wrap it in an estimator whose predict returns such scores."
-            )
-        scores = np.asarray(estimator.decision_function(X))
-    else:
-        scores = np.asarray(estimator.predict(X))
-    if scores.ndim == 2 and scores.shape[1] == 1:
-        scores = scores[:, 0]
-    if scores.ndim != 1:
-        raise ValueError(f"{name} gives an array of shape {scores.shape}: one score per row was expected.")
-    return scores
-
-
-def _is_classifier(estimator) -> bool:
-    if hasattr(estimator, "__sklearn_tags__"):
-        return is_classifier(estimator)
-    return getattr(estimator, "_estimator_type", None) == "classifier"
-
-
 def make_stochastic_ndcg_scorer(*, k=None, gain="exp2", n_samples=100, random_state=0, replace_undefined_by=np.nan):
     """A scorer of :func:`stochastic_ndcg_score`; reproducible with the default `random_state`.
 
@@ -301,11 +271,19 @@ def make_kendall_tau_scorer(function=None):
     return QueryScorer(kendall_tau_score, function=function)
 
 
-def make_group_exposure_disparity_scorer(*, n_samples=100, random_state=0, replace_undefined_by=0.0):
-    """A scorer of :func:`group_exposure_disparity`, negated so that greater is better; with its parameters."""
+def make_group_exposure_disparity_scorer(
+    *, policy="plackett_luce", ties="larger_label", n_samples=100, random_state=0, replace_undefined_by=0.0
+):
+    """A scorer of :func:`group_exposure_disparity`, negated so that greater is better; with its parameters.
+
+    A search that picks by it under ``policy="plackett_luce"`` may buy the disparity with small scores; under
+    ``policy="deterministic"`` it cannot.
+    """
     return QueryScorer(
         group_exposure_disparity,
         greater_is_better=False,
+        policy=policy,
+        ties=ties,
         n_samples=n_samples,
         random_state=random_state,
         replace_undefined_by=replace_undefined_by,
@@ -323,11 +301,14 @@ def make_group_exposure_difference_scorer(*, policy="deterministic", n_samples=1
     )
 
 
-def make_individual_exposure_disparity_scorer(*, n_samples=100, random_state=0, replace_undefined_by=np.nan):
+def make_individual_exposure_disparity_scorer(
+    *, policy="plackett_luce", n_samples=100, random_state=0, replace_undefined_by=np.nan
+):
     """A scorer of :func:`individual_exposure_disparity`, negated so that greater is better; with its parameters."""
     return QueryScorer(
         individual_exposure_disparity,
         greater_is_better=False,
+        policy=policy,
         n_samples=n_samples,
         random_state=random_state,
         replace_undefined_by=replace_undefined_by,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,7 +18,6 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._random import as_generator
-from skfairrank._warnings import warn_caller
 from skfairrank.queries import REMEDY, Queries
 
 __all__ = ["LeaveOneQueryOut", "QueryKFold", "QueryShuffleSplit", "RepeatedQueryKFold", "train_test_query_split"]
@@ -55,7 +53,6 @@ class _QuerySplitter(BaseCrossValidator):
         ValueError
             If neither `qid` nor `groups` is given, or if there are too few queries.
         """
-        _warn_if_queries_get_cut(sys._getframe(1))
         queries = _queries(X, qid, groups)
         for train, test in self._query_folds(queries.n_queries):
             yield _rows_of(train, queries), _rows_of(test, queries)
@@ -97,8 +94,8 @@ class QueryKFold(_QuerySplitter):
     default) draw rows at random from the folds, training and test, *after* the splitter has made them. Queries lose
     rows, so rankers are fitted and judged on queries that are smaller than the real ones. Halve on the number of steps
     instead: ``resource="max_iter"`` for this package's rankers, ``resource="estimator__n_estimators"`` for a boosted
-    ranker in a `QueryRanker`, each with `max_resources`. The splitters of this package warn when a halving search is
-    about to cut their queries. scikit-learn always takes the resource "n_samples" as rows, so a ranker's own parameter
+    ranker in a `QueryRanker`, each with `max_resources`. `score` and the scorers of this package warn where queries have been
+    cut. scikit-learn always takes the resource "n_samples" as rows, so a ranker's own parameter
     `n_samples` can't be the resource, except inside a pipeline, where its name has a prefix.
 
     Examples
@@ -317,23 +314,3 @@ def _for_sklearn(random_state):
     if isinstance(random_state, (numbers.Integral, np.random.RandomState)):
         return random_state
     return int(as_generator(random_state).integers(2**32 - 1))
-
-
-def _warn_if_queries_get_cut(caller) -> None:
-    """Warn where scikit-learn's successive halving or learning curve is about to drop rows from the folds.
-
-    Nothing is passed that would tell, so the calling frame is asked: scikit-learn subsamples in
-    `_SubsampleMetaSplitter.split` and in `learning_curve` alone, with the splitter as the only witness. Estimator and
-    scorers see fewer rows.
-    """
-    if caller.f_code.co_name == "learning_curve" and caller.f_globals.get("__name__", "").startswith("sklearn."):
-        warn_caller(
-            "scikit-learn's learning_curve takes rows from the training folds and so cuts queries. Use "
-            "skfairrank.model_selection.query_learning_curve, which takes whole queries."
-        )
-    subsampler = caller.f_locals.get("self")
-    if type(subsampler).__name__ == "_SubsampleMetaSplitter" and subsampler.fraction < 1:
-        warn_caller(
-            'Successive halving with resource="n_samples" draws single rows from the folds and so cuts queries. '
-            'Halve on the number of steps instead, e.g. resource="max_iter" and max_resources=1000.'
-        )

@@ -17,6 +17,7 @@ from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank.rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.scores import all_values
 from skfairrank.solvers import solve
 from skfairrank.training import Data, PolicyGradient, TrainingState, train
@@ -209,15 +210,16 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         metadata = {"qid": qid, "sensitive_features": sensitive_features}
         callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
         data, relevance = self._training_data(X, y, qid)
+        warn_if_nothing_can_be_learned(relevance, data.queries)
         callbacks.begin(Progress.n_reports(self.max_iter))
         streams = spawn_generators(self.random_state, 5)
         state = self._initial_state(data.X.shape[1], streams[0])
         self.n_queries_ = data.queries.n_queries
         self._prepare(data, relevance, sensitive_features)
         self._optimise(data, state, streams[1:], callbacks)
-        for name, value in self._fitted_attributes(state).items():
-            setattr(self, name, value)
-        self._interrupted = state.interrupted
+        vars(self).update(
+            self._fitted_attributes(state), _interrupted=state.interrupted
+        )  # in one go: Ctrl-C may come again
         if state.interrupted:
             warn_caller(
                 f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
@@ -303,7 +305,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
                 tol=self.tol,
                 n_iter_no_change=self.n_iter_no_change,
                 steps_per_pass=-(-data.queries.n_queries // batch_size),
-                n_plain=n_plain,
+                n_plain=n_plain if 0 < rho and n_plain < self.max_iter else 0,
             )
         progress = Progress(self, int(self.max_iter), callbacks, self._fitted_attributes, stopping)
         train(

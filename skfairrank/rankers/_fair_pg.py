@@ -153,13 +153,13 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
                 )
         elif self.fairness_weight > 0:
             queries = data.queries
-            self.groups_, group = check_groups(sensitive_features, len(y), at_most=2)
+            self.groups_, group = check_groups(sensitive_features, len(y), at_most=2, compared_by="FairPGRanker")
             if len(self.groups_) < 2:
                 warn_caller(
                     f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: "
                     "give the rows of both groups."
                 )
-            coefficients, _ = disparity_coefficients(queries.group(y), queries.group(group), queries.offsets)
+            coefficients = disparity_coefficients(queries.group(y), queries.group(group), queries.offsets)[0]
             self._coefficients = queries.ungroup(coefficients)
 
     def _strength(self):

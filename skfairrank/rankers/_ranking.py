@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
-from skfairrank._validation import check_scores
+from skfairrank._folds import warn_if_queries_are_cut
+from skfairrank._validation import check_relevance, check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
 from skfairrank.queries import REMEDY, Queries
 from skfairrank.utilities import descending_order
 
 __all__ = ["RankingMixin", "queries_in_fit"]
-
-# `score` must give the same number each time; these fix its sampled rankings.
-_SCORE_N_SAMPLES = 100
-_SCORE_SEED = 0
 
 
 def queries_in_fit(qid, n_rows: int) -> Queries:
@@ -99,10 +97,13 @@ class RankingMixin:
         return sample_rankings(self.predict(X), qid=qid, n_samples=n_samples, random_state=random_state)
 
     def score(self, X, y, *, qid=None, sample_weight=None):
-        """Mean stochastic NDCG: the expected NDCG of the Plackett-Luce policy, averaged over the queries.
+        """NDCG of the rows sorted by descending score, averaged over the queries.
 
-        Estimated from 100 rankings with a fixed seed, so the same number comes at each call.
-        `skfairrank.metrics.stochastic_ndcg_score` has the other settings.
+        It depends on the order alone, not on the size of the scores, so one search can compare rankers of every kind: the
+        expectation of NDCG over the Plackett-Luce policy favours large scores, which a boosted ranker gets by a large
+        learning rate. For that expectation there is `skfairrank.metrics.stochastic_ndcg_scorer`; this is
+        `skfairrank.metrics.ndcg_score` (equal scores share the mean over their orders, queries without any relevant row are
+        left out with a warning).
 
         Parameters
         ----------
@@ -117,7 +118,8 @@ class RankingMixin:
         Returns
         -------
         score : float
-            In [0, 1].
+            In [0, 1]. nan, with an `UndefinedMetricWarning`, where no query has rows of different relevance: then any order
+            is as good as any other, and an NDCG of 1 would be praise for nothing.
 
         Raises
         ------
@@ -125,7 +127,7 @@ class RankingMixin:
             If there is no `qid` and `fit` saw several queries, or if there is a `sample_weight`.
         """
         # metrics build on plackett_luce as rankers do; neither needs the other to be imported.
-        from skfairrank.metrics import stochastic_ndcg_score
+        from skfairrank.metrics import ndcg_score
 
         if sample_weight is not None:
             raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
@@ -134,4 +136,16 @@ class RankingMixin:
             if self.n_queries_ > 1:
                 raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
             qid = np.zeros(len(scores), dtype=np.int64)
-        return stochastic_ndcg_score(y, scores, qid=qid, n_samples=_SCORE_N_SAMPLES, random_state=_SCORE_SEED)
+        warn_if_queries_are_cut()
+        queries = Queries.from_qid(qid, len(scores))
+        relevance = queries.group(check_relevance(y, len(scores)))
+        starts = queries.offsets[:-1]
+        if (np.maximum.reduceat(relevance, starts) == np.minimum.reduceat(relevance, starts)).all():
+            warn_caller(
+                f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is better "
+                "than another. Score on queries of several rows that differ in relevance (and check qid, if each row is a "
+                "query of its own).",
+                UndefinedMetricWarning,
+            )
+            return float("nan")
+        return ndcg_score(y, scores, qid=qid)

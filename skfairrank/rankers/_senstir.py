@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skfairrank.adversary import ADVERSARIES, Ascent, ExactBox
+from skfairrank._warnings import warn_caller
+from skfairrank.adversary import ADVERSARIES, Ascent, ExactBox, ExactGaps, GapsAscent
 from skfairrank.fair_metrics.subspace import SensitiveSubspaceMetric, check_same_features
 from skfairrank.rankers._base import PlackettLuceRanker
 from skfairrank.solvers import zeros_of
@@ -18,7 +19,7 @@ from skfairrank.solvers import zeros_of
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
 
-def fit_metric(metric, X, sensitive_features=None, *, needed=True):
+def fit_metric(metric, X, sensitive_features=None, *, needed=True, uses_directions=True):
     """The fitted fair metric from what `SenSTIRRanker(metric=...)` accepts; what is passed is left as it is.
 
     Parameters
@@ -29,6 +30,8 @@ def fit_metric(metric, X, sensitive_features=None, *, needed=True):
         Used only where the metric has neither directions nor sensitive_columns and is not frozen.
     needed : bool
         False says nothing where nothing is sensitive.
+    uses_directions : bool
+        False says nothing of what directions leave of the groups' difference, or of the features.
     """
     if isinstance(metric, FrozenEstimator):
         fitted = metric.estimator
@@ -50,8 +53,23 @@ def fit_metric(metric, X, sensitive_features=None, *, needed=True):
     else:
         metric = clone(metric)
     if isinstance(metric, SensitiveSubspaceMetric):
-        return metric._fit(X, sensitive_features, warn=needed)
+        return metric._fit(X, sensitive_features, warn=needed, uses_directions=uses_directions)
     return metric.fit(X, sensitive_features=sensitive_features)
+
+
+def _warn_if_directions_miss_the_groups(metric):
+    """Warn, for a metric that nobody chose, where its directions hold less than half of how the groups differ."""
+    least = min(
+        metric.difference_shares_.items(), key=lambda named: np.nan_to_num(named[1], nan=1.0), default=("", 1.0)
+    )
+    if least[1] < 0.5:
+        warn_caller(
+            f"The fair metric was learned by default, and its directions hold {least[1]:.0%} of how the groups of {least[0]} "
+            "differ: a ranker that ignores them can still tell the groups apart. They are coefficients that predict the group. "
+            'Set adversary="gaps", which charges each feature by the groups\' gap in it; or '
+            'metric=SensitiveSubspaceMetric(direction="difference"), or metric=SensitiveSubspaceMetric() if the coefficients are '
+            "what you want. ranker.metric_.summary() shows directions and gaps."
+        )
 
 
 class SenSTIRRanker(PlackettLuceRanker):
@@ -68,9 +86,10 @@ class SenSTIRRanker(PlackettLuceRanker):
         The fair metric on items. None learns it from the `sensitive_features` of `fit` (without any: the Euclidean metric and a
         warning). A `SensitiveSubspaceMetric` is cloned and fitted on the training rows; wrapped in
         `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions.
-    rho : float, default=0.1
+    rho : float, default=0.003
         Strength of the regulariser. It has no scale of its own: R is a sum over items, in squared units of scores. 0
-        gives the plain ranker, bit for bit.
+        gives the plain ranker, bit for bit. The default suits standardised features, queries of about ten items and the default
+        radii (docs/results.md has a table); search over it.
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
     score_function, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
@@ -83,9 +102,10 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         feature within `gap_radius` times the groups' gap in it (the metric's `gaps_`), plus `feature_radius`, in closed form: a
         weight costs as much as its feature gives the group away. "gaps_ascent": the ascent with its first phase along single
         features instead of directions, in units of `gap_radius` times their gaps.
-    subspace_step_size, subspace_n_steps : float, int, default=0.01, 20
-        Adam's step and number of steps of the subspace attack, in units of the raw directions (the paper's as, ae).
-    subspace_init : float, default=0.005
+    subspace_step_size, subspace_n_steps : float, int, default=0.05, 20
+        Adam's step and number of steps of the subspace attack, in units of the directions (the paper's as, ae). By default it
+        reaches about 1: as far as the groups lie apart.
+    subspace_init : float, default=0.05
         Its starts are uniform in +-subspace_init.
     subspace_n_starts : int or None, default=4
         Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper.
@@ -172,13 +192,13 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         self,
         metric=None,
         *,
-        rho=0.1,
+        rho=0.003,
         epsilon=0.01,
         score_function="linear",
         adversary="ascent",
-        subspace_step_size=0.01,
+        subspace_step_size=0.05,
         subspace_n_steps=20,
-        subspace_init=0.005,
+        subspace_init=0.05,
         subspace_n_starts=4,
         full_step_size=0.001,
         full_n_steps=20,
@@ -239,12 +259,20 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
 
     def _prepare(self, data, y, sensitive_features):
         self.metric_ = self._learn_metric(data.X, sensitive_features)
+        if self.metric is None and self.rho > 0 and self._uses_directions:
+            _warn_if_directions_miss_the_groups(self.metric_)
 
     def _learn_metric(self, X, sensitive_features):
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
-        return fit_metric(self.metric, X, sensitive_features, needed=self.rho > 0)
+        needed = self.rho > 0
+        uses_directions = needed and self._uses_directions
+        return fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
+
+    @property
+    def _uses_directions(self):
+        return not issubclass(ADVERSARIES[self.adversary], (ExactGaps, GapsAscent))
 
     def _strength(self):
         return float(self.rho)

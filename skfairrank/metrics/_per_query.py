@@ -1,0 +1,96 @@
+"""What a metric is before it is averaged: a value for each query, and whether its definition covers the query."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skfairrank._warnings import warn_caller
+
+__all__ = ["PerQuery"]
+
+
+@dataclass(frozen=True, eq=False)
+class PerQuery:
+    """The values of one metric, query by query in sorted order of the ids.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (n_queries,)
+        Read only where the metric is defined.
+    defined : ndarray of bool, shape (n_queries,)
+    metric, reason : str
+        For messages: the metric's name, and what queries lack in which it is undefined.
+    replace_undefined_by : float
+        What such a query counts as; nan leaves it out, and the mean warns of it.
+    is_selective : bool
+        Whether leaving such queries out is a part of the metric's definition; then it warns only where no query is left.
+    """
+
+    values: np.ndarray
+    defined: np.ndarray
+    metric: str
+    reason: str
+    replace_undefined_by: float = math.nan
+    is_selective: bool = False
+
+    def __post_init__(self):
+        value = self.replace_undefined_by
+        if not isinstance(value, numbers.Real) or math.isinf(value):
+            raise ValueError(f"replace_undefined_by={value!r}: give a number, or nan to leave queries out.")
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Values as the mean counts them: nan or the replacement where the metric is undefined."""
+        return np.where(self.defined, self.values, float(self.replace_undefined_by))
+
+    @property
+    def mean(self) -> float:
+        counted = self._present()
+        return float(np.mean(counted)) if len(counted) else math.nan
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean over queries: their standard deviation by the root of their number; nan for fewer than two."""
+        counted = self._present()
+        return float(np.std(counted, ddof=1) / math.sqrt(len(counted))) if len(counted) > 1 else math.nan
+
+    def _present(self) -> np.ndarray:
+        counted = self.counted
+        return counted[~np.isnan(counted)]
+
+    def reduced(self, reduce: str | None):
+        """The mean over queries (``"mean"``) with its warnings, or `counted` (None)."""
+        if reduce is None:
+            return self.counted
+        if not isinstance(reduce, str) or reduce != "mean":
+            raise ValueError(f'reduce={reduce!r}: choose "mean", or None for the value of each query.')
+        self.warn()
+        return self.mean
+
+    def warn(self) -> None:
+        """Say what the mean does with queries in which the metric is undefined, if there are any."""
+        n_queries = len(self.values)
+        n_undefined = n_queries - int(np.count_nonzero(self.defined))
+        everywhere, replacement = n_undefined == n_queries, float(self.replace_undefined_by)
+        message = None
+        if n_undefined and self.is_selective:
+            if everywhere:
+                message = f"all of {n_queries} queries ({self.reason}): the result is nan."
+        elif n_undefined and math.isnan(replacement):
+            message = (
+                f"{n_undefined} of {n_queries} queries ({self.reason}): they are left out of the mean. Pass "
+                "replace_undefined_by=, a number, to count them as that number."
+            )
+        elif n_undefined and everywhere:
+            # Without this a metric that could not be measured anywhere would look perfect.
+            message = (
+                f"all of {n_queries} queries ({self.reason}): the result is replace_undefined_by={replacement:g} and "
+                "measures nothing. Pass replace_undefined_by=nan to get nan instead."
+            )
+        if message is not None:
+            warn_caller(f"{self.metric} is undefined in {message}", UndefinedMetricWarning)

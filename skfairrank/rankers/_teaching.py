@@ -1,0 +1,34 @@
+"""Training data from which no order can be learned: said once, since the fitted ranker would look like any other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfairrank._warnings import warn_caller
+from skfairrank.queries import Queries
+
+__all__ = ["warn_if_nothing_can_be_learned"]
+
+
+def warn_if_nothing_can_be_learned(y: np.ndarray, queries: Queries) -> None:
+    """Warn where every query has one row, or relevances that are all equal.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n_rows,)
+        Relevances in the caller's row order.
+    queries : Queries
+    """
+    if queries.sizes.max() == 1:
+        if queries.n_rows > 1:
+            warn_caller(
+                f"Each of the {queries.n_rows} rows is a query of its own, so that there is no order to learn: qid must be equal "
+                "for rows that compete with each other (a job opening, a search), not an id of the row."
+            )
+        return
+    grouped, starts = queries.group(y), queries.offsets[:-1]
+    if (np.maximum.reduceat(grouped, starts) == np.minimum.reduceat(grouped, starts)).all():
+        warn_caller(
+            "All relevances are equal within each query, so that there is no order to learn: every ranking is as good as any "
+            "other. y must be higher for rows that are to be ranked higher."
+        )
