@@ -1,6 +1,7 @@
 """What a fitted ranker does: hypothetical queries, stability of rankings, audits, and plots."""
 
 from skfairrank.inspection._audit import audit
+from skfairrank.inspection._directions import SensitiveDirectionsDisplay
 from skfairrank.inspection._displacement import rank_displacement
 from skfairrank.inspection._displacement_display import RankDisplacementDisplay
 from skfairrank.inspection._history import TrainingHistoryDisplay
@@ -15,6 +16,7 @@ __all__ = [
     "PathDisplay",
     "RankDisplacementDisplay",
     "ScoreContourDisplay",
+    "SensitiveDirectionsDisplay",
     "TradeoffDisplay",
     "TrainingHistoryDisplay",
     "audit",

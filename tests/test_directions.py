@@ -1,0 +1,435 @@
+"""Which differences are sensitive: directions by coefficients or difference, gaps, units, and attributes of every kind."""
+
+import datetime
+import decimal
+import fractions
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.preprocessing import StandardScaler
+
+from skfairrank import QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.datasets import make_hiring_ranking
+from skfairrank.metrics import ndcg_score
+
+HIRING = make_hiring_ranking(60, random_state=0)
+X, GROUP = HIRING.data, HIRING.sensitive_features
+DIFFERENCE = X[GROUP == 1].mean(axis=0) - X[GROUP == 0].mean(axis=0)
+QUIET = pytest.mark.filterwarnings("ignore:Nothing is left to rank by")
+
+
+def fit(attribute, rows=X, **settings):
+    return SensitiveSubspaceMetric(**settings).fit(rows, sensitive_features=attribute)
+
+
+def up_to_sign(direction):
+    return direction * np.sign(direction[np.abs(direction).argmax()])
+
+
+# Two groups
+
+
+def test_coefficients_and_difference_are_two_things():
+    """The third mark, less lowered than the others, predicts the group by being high; it is low all the same."""
+    by_coefficients, by_difference = fit(GROUP).directions_[0], fit(GROUP, direction="difference").directions_[0]
+    assert by_coefficients[2] * by_coefficients[0] < 0 < by_difference[2] * by_difference[0]
+    assert by_difference == pytest.approx(DIFFERENCE, rel=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["coefficients", "difference"])
+def test_a_step_of_one_leads_from_group_to_group(direction):
+    metric = fit(GROUP, direction=direction)
+    (v,) = metric.directions_
+    unit = v / np.linalg.norm(v)
+    assert np.linalg.norm(v) == pytest.approx(abs(unit @ DIFFERENCE), rel=1e-12)
+    assert v @ DIFFERENCE > 0  # towards the second group
+
+
+def test_the_unit_does_not_depend_on_the_classifier_as_the_raw_one_does():
+    weak, strong = (LogisticRegression(C=C, max_iter=1000) for C in (0.01, 100.0))
+    raw = [np.linalg.norm(fit(GROUP, classifier=c, scale="raw").directions_) for c in (weak, strong)]
+    gap = [np.linalg.norm(fit(GROUP, classifier=c).directions_) for c in (weak, strong)]
+    assert raw[1] > 2 * raw[0] and gap[1] == pytest.approx(gap[0], rel=0.5)
+
+
+def test_gaps_are_differences_of_means_whatever_is_learned():
+    for settings in ({}, {"direction": "difference"}, {"scale": "raw"}):
+        assert fit(GROUP, **settings).gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
+
+
+def test_offsets_and_a_memory_map_cost_no_digits(tmp_path):
+    np.save(tmp_path / "X.npy", X + 1e6)
+    metric = fit(GROUP, np.load(tmp_path / "X.npy", mmap_mode="r"))
+    assert metric.gaps_ == pytest.approx(np.abs(DIFFERENCE), abs=1e-10)
+
+
+def test_everyone_counts_once_unless_told_otherwise():
+    again = np.r_[np.arange(len(X)), np.flatnonzero(GROUP == 1)[:200]]
+    assert fit(GROUP[again], X[again]).gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
+    rows, groups = X[again], GROUP[again]
+    expected = np.abs(rows[groups == 1].mean(axis=0) - rows[groups == 0].mean(axis=0))
+    assert np.abs(expected - np.abs(DIFFERENCE)).max() > 0.01
+    assert fit(groups, rows, distinct=False).gaps_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_constant_feature_has_no_gap_and_no_part_in_a_direction():
+    rows = np.column_stack([X, np.full(len(X), 0.1), np.full(len(X), 1e9 + 0.1)])
+    for direction in ("coefficients", "difference"):
+        metric = fit(GROUP, rows, direction=direction)
+        assert metric.gaps_[5:].tolist() == [0.0, 0.0] and metric.directions_[:, 5:].tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("direction", ["coefficients", "difference"])
+def test_shuffled_rows_give_the_same_bits(direction):
+    order = np.random.default_rng(0).permutation(len(X))
+    a, b = fit(GROUP, direction=direction), fit(GROUP[order], X[order], direction=direction)
+    assert a.directions_.tolist() == b.directions_.tolist() and a.gaps_.tolist() == b.gaps_.tolist()
+
+
+def test_a_classifier_sees_a_sample_of_many_rows_and_gaps_see_all():
+    seen = []
+
+    class Recording(LogisticRegression):
+        def fit(self, X, y):
+            seen.append(len(X))
+            return super().fit(X, y)
+
+    metric = fit(GROUP, classifier=Recording(), max_rows=100)
+    assert seen == [100] and metric.gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
+    everything = fit(GROUP, classifier=Recording(), max_rows=None)
+    assert seen == [100, len(X)]
+    cosine = metric.directions_[0] @ everything.directions_[0]
+    assert cosine > 0.7 * np.linalg.norm(metric.directions_) * np.linalg.norm(everything.directions_)
+
+
+# Numbers
+
+
+def test_of_a_number_a_step_is_one_standard_deviation():
+    age = 40 + 10 * GROUP + np.random.default_rng(1).normal(size=len(X))
+    slope = np.cov(X.T, age, ddof=0)[-1, :-1] / age.std()
+    metric = fit(age, direction="difference")
+    assert metric.directions_[0] == pytest.approx(slope, rel=1e-9) and metric.gaps_ == pytest.approx(
+        np.abs(slope), rel=1e-9
+    )
+    by_coefficients = fit(age).directions_[0]
+    unit = RidgeCV().fit(X, age).coef_
+    unit = unit / np.linalg.norm(unit)
+    assert by_coefficients == pytest.approx(unit * (unit @ slope), rel=1e-6)
+    assert fit(3 * age + 7, direction="difference").directions_ == pytest.approx(metric.directions_, rel=1e-9)
+
+
+# Several classes
+
+
+def several(shares=(300, 200, 90, 10), seed=0):
+    """Classes along two directions, the last one small and far off in a third."""
+    rng = np.random.default_rng(seed)
+    classes = np.repeat(np.arange(len(shares)), shares)
+    centres = np.array([[0, 0, 0, 0, 0], [3, 0, 0, 0, 0], [0, 2, 0, 0, 0], [0, 0, 1, 0, 0]])
+    return centres[classes] + 0.1 * rng.normal(size=(len(classes), 5)), np.array(list("abcd"))[classes]
+
+
+def test_of_several_classes_the_difference_is_their_principal_directions():
+    rows, classes = several()
+    metric = fit(classes, rows, direction="difference")
+    means = np.stack([rows[classes == c].mean(axis=0) for c in "abcd"])
+    shares = np.array([np.mean(classes == c) for c in "abcd"])
+    weighted = (means - shares @ means) * np.sqrt(shares)[:, None]
+    values, vectors = np.linalg.eigh(weighted.T @ weighted)
+    held = np.cumsum(values[::-1]) / values.sum()
+    n = int(np.argmax(held >= 0.9)) + 1
+    assert n == 2 == len(metric.directions_)  # of three; the class of ten rows makes none of its own
+    for k, v in enumerate(metric.directions_):
+        unit = vectors[:, -1 - k]
+        assert up_to_sign(v) == pytest.approx(up_to_sign(unit) * np.ptp(means @ unit), rel=1e-6, abs=1e-9)
+    assert metric.gaps_ == pytest.approx(np.ptp(means, axis=0), rel=1e-9)
+    assert metric.difference_shares_["attribute 0"] == pytest.approx(held[1], rel=1e-6)
+
+
+def test_of_several_classes_coefficients_reach_from_the_lowest_to_the_highest_mean():
+    rows, classes = several()
+    metric = fit(classes, rows)
+    means = np.stack([rows[classes == c].mean(axis=0) for c in "abcd"])
+    expected = LogisticRegression(max_iter=1000).fit(rows, classes).coef_
+    for v, coefficients in zip(metric.directions_, expected, strict=True):
+        unit = coefficients / np.linalg.norm(coefficients)
+        assert v == pytest.approx(unit * np.ptp(means @ unit), rel=2e-2, abs=2e-2)
+
+
+def test_a_metric_that_leaves_nothing_says_so():
+    """Case 24: twelve classes and five features."""
+    rng = np.random.default_rng(0)
+    classes, rows = np.repeat(list("abcdefghijkl"), 30), rng.normal(size=(360, 5))
+    rows += rng.normal(size=(12, 5))[np.repeat(np.arange(12), 30)]
+    with pytest.warns(UserWarning, match=r"Nothing is left to rank by.*5 features.*attribute 0: rank 5"):
+        metric = fit(classes, rows)
+    assert metric.components_ == pytest.approx(np.zeros((5, 5)), abs=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(fit(classes, rows, direction="difference").sensitive_basis_) < 5
+
+
+# Columns of X, several attributes, given directions
+
+
+def test_sensitive_columns_have_gaps_and_units():
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, 400)
+    age = 40 + 12 * rng.normal(size=400)
+    rows = np.column_stack(
+        [age, sex, sex + rng.normal(size=400), 0.1 * age + rng.normal(size=400), rng.normal(size=400)]
+    )
+    metric = SensitiveSubspaceMetric(sensitive_columns=[0, 1], direction="difference").fit(rows)
+    slope = np.cov(rows.T, age, ddof=0)[-1, :-1] / age.std()
+    difference = rows[sex == 1].mean(axis=0) - rows[sex == 0].mean(axis=0)
+    assert metric.gaps_ == pytest.approx(np.maximum(np.abs(slope), np.abs(difference)), rel=1e-9)
+    rest = np.array([0, 0, 1, 1, 1])
+    expected = [slope * rest, [age.std(), 0, 0, 0, 0], difference * rest, [0, 1, 0, 0, 0]]
+    assert metric.directions_ == pytest.approx(np.array(expected), rel=1e-9, abs=1e-12)
+    raw = SensitiveSubspaceMetric(sensitive_columns=[0, 1], scale="raw").fit(rows).directions_
+    assert raw[[1, 3]].tolist() == [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0]]
+
+
+def test_given_directions_are_left_as_they_are_and_make_the_gaps():
+    metric = SensitiveSubspaceMetric([[2.0, -3.0, 0.0], [0.0, 1.0, 0.0]]).fit(np.eye(3))
+    assert metric.directions_.tolist() == [[2, -3, 0], [0, 1, 0]] and metric.gaps_.tolist() == [2, 3, 0]
+
+
+def test_where_nothing_is_sensitive_gaps_are_zero():
+    with pytest.warns(UserWarning, match="Nothing is treated as sensitive"):
+        assert SensitiveSubspaceMetric().fit(np.eye(3)).gaps_.tolist() == [0, 0, 0]
+
+
+# What the metric tells
+
+
+def test_the_share_held_is_that_of_the_squared_difference():
+    for direction in ("coefficients", "difference"):
+        metric = fit(GROUP, direction=direction)
+        held = metric.sensitive_basis_ @ DIFFERENCE
+        share = held @ held / (DIFFERENCE @ DIFFERENCE)
+        assert metric.difference_shares_ == pytest.approx({"attribute 0": share})
+        assert (share < 0.5) == (direction == "coefficients")
+        assert f"{share:.0%}" in repr(metric.summary())
+
+
+def test_the_summary_names_features_directions_and_columns():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"score": rng.normal(size=200), "sex_f": GROUP[:200] * 1.0, "<b>": rng.normal(size=200)})
+    with pytest.warns(UserWarning, match=r"'sex_f'.*alone determines the sensitive attribute sex"):
+        metric = SensitiveSubspaceMetric().fit(frame, sensitive_features=pd.Series(GROUP[:200], name="sex"))
+    summary = metric.summary()
+    assert list(summary.table.index) == ["score", "sex_f", "<b>"]
+    assert list(summary.table.columns) == ["direction 0 (attribute sex)", "gap"]
+    assert summary.table["gap"].to_numpy() == pytest.approx(metric.gaps_)
+    assert summary.determining_columns == {"attribute sex": ["sex_f"]}
+    assert "sex_f" in repr(summary).splitlines()[-1] and "<b>" not in summary._repr_html_().replace("&lt;b&gt;", "")
+
+
+@pytest.mark.parametrize("column", ["copy", "threshold", "codes", "line"])
+def test_a_column_that_alone_determines_the_attribute_is_found(column):
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=300)
+    codes = rng.integers(0, 6, 300)
+    attribute, given = {
+        "copy": (hidden > 0, (hidden > 0) * 2.5),
+        "threshold": (hidden > 0.3, hidden),  # an age group beside the age
+        "codes": (np.isin(codes, [1, 4]), codes),  # a group made of some codes
+        "line": (hidden, 3 - 2 * hidden),
+    }[column]
+    rows = np.column_stack([rng.normal(size=(300, 2)), given, given + rng.normal(size=300)])
+    with pytest.warns(UserWarning, match=r"Columns \[2\] of X"):
+        assert fit(attribute, rows).determining_columns_ == {"attribute 0": [2]}
+
+
+def test_a_default_metric_that_misses_the_difference_says_so_once():
+    fast = {"max_iter": 5, "random_state": 0}
+    given = {"qid": HIRING.qid, "sensitive_features": GROUP}
+    with pytest.warns(UserWarning, match=r'hold \d+% of how the groups.*adversary="gaps"') as caught:
+        SenSTIRRanker(**fast).fit(X, HIRING.target, **given)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SenSTIRRanker(adversary="gaps", **fast).fit(X, HIRING.target, **given)
+        SenSTIRRanker(SensitiveSubspaceMetric(), **fast).fit(X, HIRING.target, **given)  # chosen
+        SenSTIRRanker(SensitiveSubspaceMetric(direction="difference"), **fast).fit(X, HIRING.target, **given)
+
+
+# Attributes of every kind (case 23)
+
+AGES = np.random.default_rng(0).integers(18, 79, len(X))
+BORN = [datetime.date(2000, 1, 1) - datetime.timedelta(days=int(365 * age)) for age in AGES]
+NUMBERS = {
+    "ints": AGES,
+    "unsigned": AGES.astype(np.uint8),
+    "decimals": [decimal.Decimal(int(age)) for age in AGES],
+    "fractions": [fractions.Fraction(int(age), 7) for age in AGES],
+    "nullable": pd.array(AGES, dtype="Int64"),
+    "objects": AGES.astype(object),
+    "polars": pl.Series(AGES),
+    "polars decimal": pl.Series([decimal.Decimal(int(age)) for age in AGES]),
+    "pyarrow": pa.array(AGES),
+    "beside sex": pd.DataFrame({"sex": GROUP, "age": AGES})[["age"]],
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_a_number_of_any_kind_gives_one_direction(kind):
+    expected = fit(AGES.astype(float)).directions_
+    got = fit(NUMBERS[kind]).directions_
+    assert got.shape == (1, 5) and got == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        BORN,
+        pd.to_datetime(pd.Series(BORN)),
+        pd.to_datetime(pd.Series(BORN)).dt.tz_localize("UTC"),
+        np.array(BORN, dtype="datetime64[D]"),
+        pl.Series(BORN),
+        pa.array(BORN),
+    ],
+    ids=["objects", "datetime64", "with zone", "days", "polars", "pyarrow"],
+)
+def test_dates_are_numbers(dates):
+    days = np.array([(born - datetime.date(1900, 1, 1)).days for born in BORN], dtype=float)
+    assert fit(dates).directions_ == pytest.approx(fit(days).directions_, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        np.column_stack([np.where(GROUP, "f", "m"), AGES]),
+        AGES.astype(str),
+        pd.Series(AGES.astype(str), dtype="string"),
+        [born.isoformat() for born in BORN],
+        pl.Series(AGES.astype(str)),
+    ],
+    ids=["column_stack", "strings", "pandas strings", "dates", "polars"],
+)
+def test_numbers_written_as_text_are_refused(text):
+    with pytest.raises(ValueError, match=r"different (numbers|dates) written as text.*categorical"):
+        fit(text)
+
+
+def test_text_that_the_user_calls_categorical_is_a_set_of_classes():
+    codes = (AGES % 12).astype(str)
+    with pytest.raises(ValueError, match="written as text"):
+        fit(codes)
+    metric = fit(codes, categorical=True, direction="difference")
+    assert metric.gaps_ == pytest.approx(np.ptp([X[codes == c].mean(axis=0) for c in set(codes)], axis=0), rel=1e-9)
+
+
+def test_few_whole_numbers_are_amounts_with_a_warning_and_classes_where_said():
+    races = np.arange(len(X)) % 5
+    with pytest.warns(UserWarning, match=r"5 distinct whole numbers \(0, 1, 2, 3, 4\).*categorical=True"):
+        as_number = fit(races)
+    assert as_number.directions_.shape == (1, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit(races, categorical=False).directions_.tolist() == as_number.directions_.tolist()
+        classes = fit(races, categorical=True, direction="difference")
+        names = fit(np.array(list("vwxyz"))[races], direction="difference")
+        frame = pd.DataFrame({"race": races, "children": races})
+        both = fit(frame, categorical=["race"], direction="difference")
+    assert classes.directions_ == pytest.approx(names.directions_, rel=1e-9)
+    assert len(both.directions_) == len(classes.directions_) + 1
+
+
+def test_columns_of_codes_are_told_from_numbers_too():
+    rows = np.column_stack([np.arange(len(X)) % 4, X[:, 3:]])
+    with pytest.warns(UserWarning, match="column 0.*4 distinct whole numbers"):
+        SensitiveSubspaceMetric(sensitive_columns=[0]).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric = SensitiveSubspaceMetric(sensitive_columns=[0], categorical=[0], direction="difference").fit(rows)
+        SensitiveSubspaceMetric(sensitive_columns=[0], categorical=False).fit(rows)
+    means = np.stack([rows[rows[:, 0] == c].mean(axis=0) for c in range(4)])
+    assert metric.gaps_ == pytest.approx(np.ptp(means, axis=0), rel=1e-9)
+
+
+def test_what_categorical_names_must_be_there():
+    with pytest.raises(ValueError, match=r"categorical names 'rage'.*\['race'\]"):
+        fit(pd.DataFrame({"race": GROUP}), categorical=["rage"])
+    with pytest.raises(ValueError, match="said to be a number"):
+        fit(np.where(GROUP, "f", "m"), categorical=False)
+
+
+# Projected out is out (case 21)
+
+
+def annihilated(seed=0):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(1600, 6))
+    z = rows[:, 0].copy()
+    rows[:, 0], rows[:, 1] = np.round(45 + 12 * z), z > 0
+    return rows, z
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sensitive_columns": [0, 1]},
+        {"directions": [[1, 1, 0, 0, 0, 0], [1, -1, 0, 0, 0, 0]]},
+        {"directions": [[3, 1, 0, 0, 0, 0], [1, 2, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0]]},
+    ],
+    ids=["columns", "two that span two axes", "and one more"],
+)
+def test_columns_that_are_projected_out_are_exact_zeros(settings, dtype):
+    rows, _ = annihilated()
+    out = SensitiveSubspaceMetric(**settings).fit(rows.astype(dtype)).transform(rows.astype(dtype))
+    assert out.dtype == dtype and (out[:, :2] == 0).all() and (out[:, 2:].std(axis=0) > 0.1).all()
+
+
+def test_equal_columns_that_are_projected_out_together_leave_no_rounding():
+    rows, _ = annihilated()
+    rows[:, 1] = rows[:, 0]
+    out = SensitiveSubspaceMetric([[1, 1, 0, 0, 0, 0]]).fit(rows).transform(rows)
+    assert (out[:, :2] == 0).all()
+
+
+def test_trees_and_scalers_find_nothing_in_what_is_projected_out():
+    """Chance is the NDCG of scores that have nothing to do with y: about .73."""
+    from lightgbm import LGBMRanker
+
+    rows, z = annihilated()
+    y, qid = np.digitize(z, [-0.7, 0.0, 0.8]), np.repeat(np.arange(200), 8)
+    out = SensitiveSubspaceMetric(sensitive_columns=[0, 1]).fit(rows).transform(rows)
+    train, test = qid < 150, qid >= 150
+    chance = [ndcg_score(y[test], np.random.default_rng(k).normal(size=test.sum()), qid=qid[test]) for k in range(20)]
+    for Z in (out, StandardScaler().fit(out[train]).transform(out)):
+        model = LGBMRanker(n_estimators=50, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)
+        ranker = QueryRanker(model).fit(Z[train], y[train], qid=qid[train])
+        assert abs(ndcg_score(y[test], ranker.predict(Z[test]), qid=qid[test]) - np.mean(chance)) < 4 * np.std(chance)
+
+
+# The Display
+
+
+def test_the_display_draws_gaps_and_directions():
+    pytest.importorskip("matplotlib")
+    from skfairrank.inspection import SensitiveDirectionsDisplay
+
+    frame = pd.DataFrame(X, columns=HIRING.feature_names)
+    metric = fit(GROUP, frame)
+    display = SensitiveDirectionsDisplay.from_estimator(metric)
+    assert [bar.get_width() for bar in display.bars_] == pytest.approx(2 * metric.gaps_)
+    assert display.lines_[0].get_xdata() == pytest.approx(metric.directions_[0])
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == HIRING.feature_names
+    assert "27% held" in display.legend_.get_title().get_text() or "% held" in display.legend_.get_title().get_text()
+    few = SensitiveDirectionsDisplay.from_estimator(metric, max_features=2)
+    assert len(few.bars_) == 2
+    ranker = SenSTIRRanker(adversary="gaps", max_iter=2).fit(
+        frame, HIRING.target, qid=HIRING.qid, sensitive_features=GROUP
+    )
+    assert SensitiveDirectionsDisplay.from_estimator(ranker).summary.table.index[0] == "mark 1"
+    with pytest.raises(ValueError, match="QueryRanker has no fair metric"):
+        SensitiveDirectionsDisplay.from_estimator(QueryRanker(LogisticRegression()))
