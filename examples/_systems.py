@@ -1,28 +1,24 @@
-"""The systems that are compared, with their hyperparameters, and the tasks that they are compared on.
+"""The systems that are compared on the page of results, and the data set of Microsoft's that is not the paper's whole.
 
-A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. Hyperparameters
-are those of the paper's Tables 2 and 3 where it has the system.
+A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. The paper's tasks
+and hyperparameters are those of `skfairrank.experiments`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
-from _common import SYNTHETIC_ATTACK, SYNTHETIC_FAIR_PG, SYNTHETIC_TRAINING, plus_minus, standard_error
 from joblib import Parallel, delayed, parallel_config
-from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import Bunch
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank.datasets import flip_sex, make_biased_ranking, make_credit_ranking, make_mslr_ranking
+from skfairrank.datasets import make_mslr_ranking
+from skfairrank.experiments import Experiment, Side
 from skfairrank.inspection import nearest_queries
-from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, stochastic_ndcg_score
 
 RANDOM, BASELINE, PROJECT, FAIR_PG = "Random", "Baseline", "Project", "Fair-PG-Rank"
 ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box", "SenSTIR, box relaxed"
@@ -32,59 +28,12 @@ SOFTENED = "Drop age and sex, softened"
 # What a strength is called in tables. The relaxed box has two: rho, and how much of it is taken back.
 STRENGTHS = {FAIR_PG: "weight", ASCENT: "rho", EXACT: "rho", BOX: "rho", RELAXED: "rho", SOFTENED: "scores times"}
 
-# Age is column 0 of German Credit's features, sex columns 3 and 4.
-AGE, SEX = [0], [3, 4]
-GERMAN_TRAINING = {"learning_rate": 0.001, "max_iter": 20_000, "batch_size": 10, "n_samples": 25}
-GERMAN_FAIR_PG = {"learning_rate": 0.001, "max_iter": 50_000, "batch_size": 1, "n_samples": 25}  # 100 passes
-GERMAN_ATTACK = {
-    "epsilon": 1.0,
-    "subspace_step_size": 0.01,
-    "subspace_n_steps": 20,
-    "subspace_init": 0.005,
-    "full_step_size": 0.001,
-    "full_n_steps": 20,
-    "fair_start": 0.1,
-}
-# r = as * ae and delta = fs * fe: how far the ascent's steps reach. On the synthetic task the start counts too: its mean
-# distance from 0 is half of subspace_init.
-GERMAN_BOX = {"subspace_radius": 0.01 * 20, "feature_radius": 0.001 * 20}
-SYNTHETIC_BOX = {"subspace_radius": 0.001 * 20 + 0.05 / 2, "feature_radius": 0.001 * 20}
-# The paper's epsilon never binds. As far as the box reaches: a displacement of delta in every one of d coordinates has the square
-# d delta^2.
-GERMAN_BUDGET = {"subspace_radius": 0.2, "epsilon": 29 * 0.02**2}
-SYNTHETIC_BUDGET = {"subspace_radius": 2.3, "epsilon": 2 * 0.02**2}  # .045 times the length of the direction, about 52
+# What is judged, in this order, and how many digits of it are shown.
+MEASURES = {"ndcg": 3, "stochastic_ndcg": 3, "tau": 3, "disparity": 4, "stochastic_disparity": 4}
 
+NDCG = list(MEASURES).index("stochastic_ndcg")
 
 System = tuple[str, float | tuple[float, float] | None]
-
-
-@dataclass(frozen=True)
-class Task:
-    """Queries to train on and to judge by (each with X, y, qid, groups), and the hypothetical rows of the latter."""
-
-    train: Bunch
-    test: Bunch
-    X_hypothetical: np.ndarray
-    n_samples: int | str = "exact"
-
-    def run(self, ranker: BaseEstimator) -> np.ndarray:
-        """Fit, and judge: expected NDCG, Kendall's tau, disparity of group exposure."""
-        train, test = self.train, self.test
-        with config_context(enable_metadata_routing=True):  # hands qid through pipelines
-            ranker.fit(train.X, train.y, qid=train.qid, sensitive_features=train.groups)
-        return self.judge(ranker.predict(test.X), ranker.predict(self.X_hypothetical))
-
-    def judge(self, scores, hypothetical_scores) -> np.ndarray:
-        """Expected NDCG, Kendall's tau, disparity of group exposure."""
-        test = self.test
-        settings = {"qid": test.qid, "n_samples": self.n_samples, "random_state": 0}
-        return np.array(
-            [
-                stochastic_ndcg_score(test.y, scores, **settings),
-                kendall_tau_score(scores, hypothetical_scores, qid=test.qid),
-                group_exposure_disparity(test.y, scores, sensitive_features=test.groups, **settings),
-            ]
-        )
 
 
 class Softened(BaseEstimator):
@@ -113,22 +62,8 @@ def random_rankers(seed: int, n_draws: int = 20) -> list[BaseEstimator]:
 # German Credit
 
 
-def german_task(people, seed: int) -> Task:
-    """A random split of the people, made into queries; hypothetical: everyone's sex flipped."""
-    task = make_credit_ranking(people, random_state=seed)
-    train, test = (
-        Bunch(
-            X=task[f"X_{side}"],
-            y=task[f"y_{side}"],
-            qid=task[f"qid_{side}"],
-            groups=task[f"sensitive_features_{side}"],
-        )
-        for side in ("train", "test")
-    )
-    return Task(train, test, flip_sex(test.X))
-
-
 def german_systems(
+    experiment: Experiment,
     seed: int,
     *,
     weights=(0.1, 1.0, 2.0, 4.0),
@@ -137,82 +72,63 @@ def german_systems(
     box_rhos=(0.01, 0.1, 0.3, 0.5, 1.0),
     relaxed=((0.3, 0.5), (0.3, 0.8), (0.3, 1.0), (0.5, 0.7), (0.5, 0.88)),
     factors=(0.7, 0.5, 0.4, 0.3, 0.2, 0.1),
-    shorter: int = 1,
 ) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
-    """Every system, not yet fitted. `shorter` divides the numbers of training steps."""
-
-    def steps(settings):
-        return {**settings, "max_iter": settings["max_iter"] // shorter, "random_state": seed}
-
-    metric = SensitiveSubspaceMetric(sensitive_columns=AGE)
-    # Deterministic: neither steps nor seeds.
-    solver = {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-2 if shorter > 1 else 1e-5}
+    """Every system, not yet fitted."""
+    metric, training = experiment.metric, {"random_state": seed, **experiment.training}
+    (age, *_), both = experiment.trivial_columns, list(experiment.trivial_columns)
+    solver = solver_of(experiment)
     yield (RANDOM, None), random_rankers(seed)
-    yield (BASELINE, None), PlackettLuceRanker(**steps(GERMAN_TRAINING))
-    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
-    yield (DROP_AGE, None), drop(AGE, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
-    trivial = drop(AGE + SEX, PlackettLuceRanker(**steps(GERMAN_TRAINING)))
+    yield (BASELINE, None), PlackettLuceRanker(**training)
+    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**training))
+    yield (DROP_AGE, None), drop([age], PlackettLuceRanker(**training))
+    trivial = drop(both, PlackettLuceRanker(**training))
     yield (DROP_AGE_SEX, None), trivial
     for factor in factors:
         yield (SOFTENED, factor), Softened(trivial, factor)
     for weight in weights:
-        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, **steps(GERMAN_FAIR_PG))
+        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, random_state=seed, **experiment.fair_pg)
     for rho in rhos:
-        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **steps(GERMAN_TRAINING), **GERMAN_ATTACK)
+        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **experiment.attack)
     for rho in exact_rhos:
-        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **GERMAN_BUDGET, **solver)
+        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **experiment.budget, **solver)
     for rho in box_rhos:
-        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **GERMAN_BOX, **solver)
+        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **experiment.box, **solver)
     for rho, relax in relaxed:
         yield (
             (RELAXED, (rho, relax)),
-            SenSTIRRanker(metric, rho=rho, relax=relax, adversary="exact_box", **GERMAN_BOX, **solver),
+            SenSTIRRanker(metric, rho=rho, relax=relax, adversary="exact_box", **experiment.box, **solver),
         )
+
+
+def solver_of(experiment: Experiment) -> dict:
+    """The deterministic solver, which has neither steps nor seeds; rougher where the experiment was shortened."""
+    return {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-2 if experiment.training["max_iter"] < 1000 else 1e-5}
 
 
 # The synthetic task
 
 
-def synthetic_metric() -> SensitiveSubspaceMetric:
-    return SensitiveSubspaceMetric(classifier=LogisticRegression(C=100))
-
-
-def synthetic_task(seed: int) -> Task:
-    """100 training and 100 test queries; hypothetical: the nearest other query of all."""
-    task = make_biased_ranking(n_queries=200, random_state=seed)
-    train, test = (
-        Bunch(X=task.data[rows], y=task.target[rows], qid=task.qid[rows], groups=task.sensitive_features[rows])
-        for rows in (task.qid < 100, task.qid >= 100)
-    )
-    metric = synthetic_metric().fit(train.X, sensitive_features=train.groups)
-    nearest = nearest_queries(test.X, task.data, qid=test.qid, qid_reference=task.qid, metric=metric)
-    return Task(train, test, nearest.hypothetical(task.data))
-
-
 def synthetic_systems(
+    experiment: Experiment,
     seed: int,
     *,
     rhos=(0.0003, 0.001),
     closed_form_rhos=(0.0003, 0.001, 0.003, 0.01),
     relaxed=((0.01, 0.5), (0.01, 0.8)),
-    shorter: int = 1,
 ) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
     """As `german_systems`; the sensitive attribute, majority or minority, is not a column."""
-
-    def steps(settings):
-        return {**settings, "max_iter": settings["max_iter"] // shorter, "random_state": seed}
-
-    metric, solver = synthetic_metric(), {"solver": "lbfgs", "max_iter": 2000}
-    box = {"adversary": "exact_box", **SYNTHETIC_BOX, **solver}
+    metric, training = experiment.metric, {"random_state": seed, **experiment.training}
+    solver = {"solver": "lbfgs", "max_iter": 2000}
+    box = {"adversary": "exact_box", **experiment.box, **solver}
     yield (RANDOM, None), random_rankers(seed)
-    yield (BASELINE, None), PlackettLuceRanker(**steps(SYNTHETIC_TRAINING))
-    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**steps(SYNTHETIC_TRAINING)))
-    yield (DROP_Z2, None), drop([1], PlackettLuceRanker(**steps(SYNTHETIC_TRAINING)))
-    yield (FAIR_PG, 25.0), FairPGRanker(fairness_weight=25, **steps(SYNTHETIC_FAIR_PG))
+    yield (BASELINE, None), PlackettLuceRanker(**training)
+    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**training))
+    yield (DROP_Z2, None), drop(list(experiment.trivial_columns), PlackettLuceRanker(**training))
+    yield (FAIR_PG, 25.0), FairPGRanker(fairness_weight=25, random_state=seed, **experiment.fair_pg)
     for rho in rhos:
-        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **steps(SYNTHETIC_TRAINING), **SYNTHETIC_ATTACK)
+        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **experiment.attack)
     for rho in closed_form_rhos:
-        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **SYNTHETIC_BUDGET, **solver)
+        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **experiment.budget, **solver)
     for rho in closed_form_rhos:
         yield (BOX, rho), SenSTIRRanker(metric, rho=rho, **box)
     for rho, relax in relaxed:
@@ -230,60 +146,101 @@ MSLR_ATTACK = {
     "full_step_size": 0.001,
     "full_n_steps": 40,
     "fair_start": 0.1,
+    "dual_step": "paper",
 }
 MSLR_BOX = {"subspace_radius": 0.01 * 40, "feature_radius": 0.001 * 40}
 QUALITY = [131]  # QualityScore2, after feature 132 of the data set is dropped
 
 
-def mslr_task(parts, seed: int) -> Task:
+def mslr_experiment(parts, seed: int) -> Experiment:
     """20 documents drawn from each query that has one of relevance 3; hypothetical: the nearest other query.
 
     The sample has 10 training queries with a document of relevance 4, as the paper asks for; so 3 has to do here. Nothing
     is chosen on the validation part, so it joins the training part.
     """
     made = make_mslr_ranking(*parts, required_relevance=3, random_state=seed)
-    columns = {"X": "data", "y": "target", "qid": "qid", "groups": "sensitive_features"}
-    train = Bunch(**{key: np.concatenate([made.train[name], made.validation[name]]) for key, name in columns.items()})
-    test = Bunch(**{key: made.test[name] for key, name in columns.items()})
-    metric = SensitiveSubspaceMetric(sensitive_columns=QUALITY).fit(train.X)
+    names = ("data", "target", "qid", "sensitive_features")
+    train = Side(*(np.concatenate([made.train[name], made.validation[name]]) for name in names))
+    test = Side(*(made.test[name] for name in names))
+    metric = SensitiveSubspaceMetric(sensitive_columns=QUALITY, scale="raw")
     X, qid = np.vstack([train.X, test.X]), np.concatenate([train.qid, test.qid])
-    nearest = nearest_queries(test.X, X, qid=test.qid, qid_reference=qid, metric=metric)
-    return Task(train, test, nearest.hypothetical(X), n_samples=1000)
+    nearest = nearest_queries(test.X, X, qid=test.qid, qid_reference=qid, metric=metric.fit(train.X))
+    return Experiment(
+        "Microsoft",
+        train,
+        test,
+        nearest.hypothetical(X),
+        metric,
+        training=MSLR_TRAINING,
+        attack=MSLR_ATTACK,
+        fair_pg=MSLR_TRAINING,
+        box=MSLR_BOX,
+        trivial_columns=tuple(QUALITY),
+    )
 
 
-def mslr_systems(seed: int, *, weights=(1.0, 100.0), rhos=(0.001, 0.01, 0.1, 1.0), shorter: int = 1):
-    training = {**MSLR_TRAINING, "max_iter": MSLR_TRAINING["max_iter"] // shorter, "random_state": seed}
-    metric = SensitiveSubspaceMetric(sensitive_columns=QUALITY)
+def mslr_systems(experiment: Experiment, seed: int, *, weights=(1.0, 100.0), rhos=(0.001, 0.01, 0.1, 1.0)):
+    metric, training = experiment.metric, {"random_state": seed, **experiment.training}
     yield (RANDOM, None), random_rankers(seed)
     yield (BASELINE, None), PlackettLuceRanker(**training)
     yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**training))
-    yield (DROP_QUALITY, None), drop(QUALITY, PlackettLuceRanker(**training))
+    yield (DROP_QUALITY, None), drop(list(experiment.trivial_columns), PlackettLuceRanker(**training))
     for weight in weights:
-        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, **training)
+        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, random_state=seed, **experiment.fair_pg)
     for rho in rhos:
-        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **MSLR_ATTACK)
+        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **experiment.attack)
     for rho in rhos:
-        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **MSLR_BOX, **training)
+        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **experiment.box, **training)
 
 
 # Running and reporting
 
 
-def run_split(make_task: Callable[[int], Task], make_systems, seed: int) -> dict[System, np.ndarray]:
-    """Every system on one split: its judgement; the mean of many draws where the system is a list of them."""
-    task, results = make_task(seed), {}
-    for system, rankers in make_systems(seed):
-        runs = [task.run(ranker) for ranker in (rankers if isinstance(rankers, list) else [rankers])]
+def judge(experiment: Experiment, ranker) -> np.ndarray:
+    """The measures, exact for small queries, else from 1,000 sampled rankings of each."""
+    exact = np.unique(experiment.test.qid, return_counts=True)[1].max() <= 10
+    numbers = experiment.judge(ranker, n_samples="exact" if exact else 1000, random_state=0)
+    return np.array([numbers[measure] for measure in MEASURES])
+
+
+def run_split(make_experiment: Callable[[int], Experiment], make_systems, shorter: int, seed: int):
+    """Every system on one split: its measures; the mean of many draws where the system is a list of them."""
+    experiment, results = make_experiment(seed).shortened(shorter), {}
+    for system, rankers in make_systems(experiment, seed):
+        runs = [judge(experiment, experiment.fit(r)) for r in (rankers if isinstance(rankers, list) else [rankers])]
         results[system] = np.mean(runs, axis=0)
     return results
 
 
-def run_splits(make_task, make_systems, n_splits: int) -> dict[System, np.ndarray]:
-    """Judgements of every system, each (n_splits, 3); a split's number is the random state of its task and training."""
+def run_splits(make_experiment, make_systems, n_splits: int, shorter: int = 1) -> dict[System, np.ndarray]:
+    """Measures of every system, each (n_splits, 5); a split's number is the random state of its task and training.
+
+    `shorter` divides the numbers of training steps.
+    """
     n_jobs = 2 if n_splits > 2 else 1  # few splits, as in a quick run, are not worth processes of their own
     with parallel_config("loky", inner_max_num_threads=1):
-        splits = Parallel(n_jobs=n_jobs)(delayed(run_split)(make_task, make_systems, seed) for seed in range(n_splits))
+        splits = Parallel(n_jobs=n_jobs)(
+            delayed(run_split)(make_experiment, make_systems, shorter, seed) for seed in range(n_splits)
+        )
     return {system: np.array([split[system] for split in splits]) for system in splits[0]}
+
+
+def say(message: str) -> None:
+    """A line about progress, not among the results."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def standard_error(values) -> np.ndarray:
+    """Of the mean over the first axis; nan where there is one value only."""
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
+
+
+def plus_minus(mean, error, digits: int) -> str:
+    """A number and its standard error, where there is one."""
+    return f"{mean:.{digits}f}" + ("" if np.isnan(error) else f" ±{error:.{digits}f}")
 
 
 def name_of(system: System) -> str:
@@ -295,23 +252,25 @@ def name_of(system: System) -> str:
 
 
 def rows_of(results: dict[System, np.ndarray]) -> list[tuple[str, ...]]:
-    """Lines of a table: system, NDCG, tau and disparity, means with standard errors."""
+    """Lines of a table: system and its measures, means with standard errors."""
     return [
         (
             name_of(system),
-            *(plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), (3, 3, 4))),
+            *(plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), MEASURES.values())),
         )
         for system, runs in results.items()
     ]
 
 
 def at_same_ndcg(results: dict[System, np.ndarray], families: tuple[str, ...], ndcg: float) -> np.ndarray | None:
-    """What the systems of these families reach at a mean NDCG, (n_splits, 3); None if that is out of their range.
+    """What the systems of these families reach at a mean NDCG of the policy, as `run_splits`; None if out of their range.
 
     Between the two systems whose mean NDCGs are next to it on both sides, on the straight line.
     """
-    runs = sorted((runs for (family, _), runs in results.items() if family in families), key=lambda r: r[:, 0].mean())
-    means = np.array([r[:, 0].mean() for r in runs])
+    runs = sorted(
+        (runs for (family, _), runs in results.items() if family in families), key=lambda r: r[:, NDCG].mean()
+    )
+    means = np.array([r[:, NDCG].mean() for r in runs])
     k = int(np.searchsorted(means, ndcg))
     if k == 0 or k == len(means):
         return None

@@ -36,7 +36,7 @@ from skfairrank.model_selection import QueryKFold
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
 n_queries, rounds = (30, [5]) if quick else (1000, [20, 50, 100]) if full else (300, [10, 30, 100])
-rhos = [0.001] if quick else [0.0, 0.0003, 0.001, 0.003, 0.01, 0.03]
+rhos = [0.001] if quick else [0.0, 0.0003, 0.001, 0.003, 0.01]
 
 task = make_biased_ranking(n_queries=n_queries, random_state=0)
 rows = np.random.default_rng(0).permutation(len(task.qid))
@@ -77,9 +77,10 @@ print(results[[*candidates, "mean_test_ndcg", "mean_test_tau", "mean_test_dispar
 
 # %%
 # The figure. Trees can do what a linear score cannot: tell a lost feature, which reads exactly 0, from a small one,
-# and give those items the mean of what they might have had. So at the plain linear ranker's NDCG LightGBM has the
-# lower disparity and the higher tau, though nobody asked it to be fair. What it has no parameter for is the rest of
-# the way: more trees or fewer leave tau where it is, while :math:`\rho` buys stability at the price of NDCG.
+# and give those items the mean of what they might have had. So LightGBM has a higher NDCG than the plain linear ranker, a
+# lower disparity and a higher tau, though nobody asked it to be fair. What it has no parameter for is the rest of
+# the way: more trees or fewer leave tau where it is, while :math:`\rho` buys stability at the price of NDCG. The disparity is
+# lowest half way: where the lost feature has no weight left, all that is known of it is lost too.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
 for ax, name, label in (
     (axes[0], "tau", "tau with the ranking if nothing were lost"),

@@ -6,15 +6,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _common import RECORDED, data_folder, plus_minus, say, standard_error
-from _common import synthetic_task as paper_task
 from _systems import (
     ASCENT,
     BASELINE,
@@ -25,28 +21,39 @@ from _systems import (
     DROP_Z2,
     EXACT,
     FAIR_PG,
+    MEASURES,
     PROJECT,
     RANDOM,
     RELAXED,
     SOFTENED,
-    Task,
     at_same_ndcg,
     german_systems,
-    german_task,
+    judge,
+    mslr_experiment,
     mslr_systems,
-    mslr_task,
     name_of,
+    plus_minus,
     rows_of,
     run_splits,
+    say,
+    standard_error,
     synthetic_systems,
-    synthetic_task,
 )
 
-from skfairrank.datasets import load_german_credit, load_letor
-from skfairrank.demo import GERMAN_FILES
+from skfairrank.datasets import load_letor
+from skfairrank.experiments import (
+    RECORDED,
+    data_folder,
+    german_credit_experiment,
+    german_credit_people,
+    recorded_experiment,
+    synthetic_experiment,
+)
 
-NDCG, TAU, DISPARITY = 0, 1, 2
-DIGITS = (3, 3, 4)
+# Columns of results: of the sorted list, and of the policy where nothing is said, as in the paper.
+SORTED_NDCG, NDCG, TAU, SORTED_DISPARITY, DISPARITY = range(5)
+DIGITS = tuple(MEASURES.values())
+POLICY = [NDCG, TAU, DISPARITY]
 
 INTRODUCTION = """\
 # Results
@@ -54,11 +61,15 @@ INTRODUCTION = """\
 <!-- Made by examples/results.py: do not edit by hand. -->
 
 Every system that the paper compares, the variants that this package adds, and the trivial rules, on the paper's data sets.
-`python examples/results.py` makes this page. The systems and their hyperparameters (the paper's Tables 2 and 3) stand in
-`examples/_systems.py`.
+`python examples/results.py` makes this page. The systems stand in `examples/_systems.py`, tasks and hyperparameters (the paper's
+Tables 2 and 3) in `skfairrank.experiments`.
 
-- **NDCG** is the expected NDCG of the ranking policy on test queries, **tau** Kendall's tau between the ranking and that of a
-  hypothetical query, **disparity** that of group exposure ([Metrics](metrics.md)). Higher, higher and lower is better.
+- On test queries, **NDCG** is that of the list sorted by score, **tau** Kendall's tau between this list and that of a
+  hypothetical query, **disparity** that of group exposure in it ([Metrics](metrics.md)). Higher, higher and lower is better.
+  Columns **policy** have the same in expectation under the Plackett-Luce policy, which draws rankings by the scores; the paper
+  reports these, and where a claim says no more it is about them.
+- A policy with smaller scores draws less decidedly, which alone lowers its NDCG and its disparity. The sorted list does not see
+  it.
 - Random is the mean of 20 draws of weights from a standard normal; it is not 0, and tells what a loss of NDCG means.
 - ± is the standard error over splits of a data set, or draws of a task. The tables of claims compare two systems split by
   split: a claim *shows* where the difference is more than two standard errors, is *not seen* where it is less, and is
@@ -171,7 +182,7 @@ def markdown(header, rows) -> str:
 
 
 def results_table(results) -> str:
-    return markdown(("system", "NDCG", "tau", "disparity"), rows_of(results))
+    return markdown(("system", "NDCG", "policy", "tau", "disparity", "policy"), rows_of(results))
 
 
 def claims_table(claims) -> str:
@@ -186,12 +197,12 @@ def claims_table(claims) -> str:
 
 def claim(text, results, better, worse, column):
     """`better` is above `worse` in NDCG or tau, or below it in disparity."""
-    sign = -1 if column == DISPARITY else 1
+    sign = -1 if column in (DISPARITY, SORTED_DISPARITY) else 1
     return text, sign * (results[better] - results[worse])[:, column], DIGITS[column]
 
 
 def synthetic_page(n_splits: int, shorter: int) -> str:
-    results = run_splits(synthetic_task, partial(synthetic_systems, shorter=shorter), n_splits)
+    results = run_splits(synthetic_experiment, synthetic_systems, n_splits, shorter)
     baseline, strong, weak = (BASELINE, None), (ASCENT, 0.001), (ASCENT, 0.0003)
     claims = [
         ("SenSTIR (ascent, rho .001) is more stable than the baseline: tau", strong, baseline, TAU),
@@ -214,19 +225,27 @@ def synthetic_page(n_splits: int, shorter: int) -> str:
     )
 
 
+class Recorded:
+    """A ranker of recorded weights."""
+
+    def __init__(self, coef):
+        self.coef = np.array(coef)
+
+    def predict(self, X):
+        return X @ self.coef
+
+
 def papers_queries_page(n_runs: int, shorter: int) -> str:
-    with redirect_stdout(sys.stderr):
-        made = paper_task()
-    task = Task(made.train, made.test, made.X_hypothetical)
-    systems = partial(synthetic_systems, closed_form_rhos=(), relaxed=(), shorter=shorter)
+    experiment = recorded_experiment("senstir_synthetic")
+    systems = partial(synthetic_systems, closed_form_rhos=(), relaxed=())
     rows = []
-    for system, runs in run_splits(lambda seed: task, systems, n_runs).items():
+    for system, runs in run_splits(lambda seed: experiment, systems, n_runs, shorter).items():
         name = name_of(system).replace(", ascent", "")
-        (ndcg, tau, disparity), recorded = ours(runs), RECORDED.get(name)
+        (ndcg, tau, disparity), recorded = ours(runs), RECORDED["senstir_synthetic"].get(name)
         if recorded is None:
             rows.append((name, ndcg, "", "", tau, "", disparity, "", ""))
             continue
-        of_weights = task.judge(made.test.X @ recorded.coef, made.X_hypothetical @ recorded.coef)
+        of_weights = judge(experiment, Recorded(recorded.coef))
         rows.append(
             (
                 name,
@@ -240,12 +259,13 @@ def papers_queries_page(n_runs: int, shorter: int) -> str:
 
 
 def ours(runs):
-    """Means with standard errors, as text."""
-    return [plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), DIGITS)]
+    """Means with standard errors of what is recorded, the policy's, as text."""
+    means, errors = runs.mean(axis=0), standard_error(runs)
+    return [plus_minus(means[column], errors[column], DIGITS[column]) for column in POLICY]
 
 
 def german_page(people, n_splits: int, shorter: int) -> str:
-    results = run_splits(partial(german_task, people), partial(german_systems, shorter=shorter), n_splits)
+    results = run_splits(partial(german_credit_experiment, people), german_systems, n_splits, shorter)
     baseline, dropped, fair_pg = (BASELINE, None), (DROP_AGE_SEX, None), (FAIR_PG, 4.0)
     strong, relaxed = (ASCENT, 1.0), (RELAXED, (0.5, 0.88))
     claims = [
@@ -257,6 +277,8 @@ def german_page(people, n_splits: int, shorter: int) -> str:
         ("Fair-PG-Rank (weight 4) lowers the disparity by age", fair_pg, baseline, DISPARITY),
         ("Fair-PG-Rank (weight 4) is not more stable than the baseline: tau", baseline, fair_pg, TAU),
         ("SenSTIR (ascent, rho 1) costs NDCG", baseline, strong, NDCG),
+        ("SenSTIR (ascent, rho 1) costs NDCG of the sorted list", baseline, strong, SORTED_NDCG),
+        ("SenSTIR (ascent, rho 1) lowers the disparity of the sorted list", strong, baseline, SORTED_DISPARITY),
         ("Dropping age and sex costs NDCG", baseline, dropped, NDCG),
         ("Dropping age and sex lowers the disparity by age", dropped, baseline, DISPARITY),
         ("SenSTIR (ascent, rho 1) is below dropping age and sex in disparity", strong, dropped, DISPARITY),
@@ -324,7 +346,7 @@ def equal_ndcg_table(results) -> str:
 
 
 def mslr_page(parts, n_splits: int, shorter: int) -> str:
-    results = run_splits(partial(mslr_task, parts), partial(mslr_systems, shorter=shorter), n_splits)
+    results = run_splits(partial(mslr_experiment, parts), mslr_systems, n_splits, shorter)
     baseline, strong = (BASELINE, None), (ASCENT, 1.0)
     claims = [
         ("SenSTIR (ascent, rho 1) is more stable than the baseline: tau", strong, baseline, TAU),
@@ -360,11 +382,10 @@ def page(n_splits: int, shorter: int) -> str:
         parts.append(papers_queries_page(max(2, n_splits // 2), shorter))
     else:
         parts.append(absent("The paper's own queries", "senstir_synthetic.npz"))
-    file = next((folder / name for name in GERMAN_FILES if (folder / name).is_file()), None)
-    if file is None:
-        parts.append(absent("German Credit", " or ".join(GERMAN_FILES)))
-    else:
-        parts.append(german_page(load_german_credit(file), n_splits, shorter))
+    try:
+        parts.append(german_page(german_credit_people(fetch=False), n_splits, shorter))
+    except FileNotFoundError:
+        parts.append(absent("German Credit", "file of it"))
     say(f"German Credit done after {time.perf_counter() - start:.0f} s")
     sample = [folder / f"mslr_sample_{name}.txt.gz" for name in ("train", "vali", "test")]
     if all(path.is_file() for path in sample):

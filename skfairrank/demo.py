@@ -211,7 +211,7 @@ def draw_contours(figure, task: Experiment, rows: list[Row]) -> None:
 
 def unlike_pair(task: Experiment, X: np.ndarray, y: np.ndarray, majority: np.ndarray) -> tuple[int, int]:
     """A majority and a minority item of nearly the same relevance, close in the fair metric and otherwise far apart."""
-    fair = clone(task.metric).fit(task.train.X, sensitive_features=task.train.groups).transform(X)
+    fair = task.fit_metric().transform(X)
     inside = np.abs(X[:, 0] - 1.5) < 1  # where stars are in full view
     pairs = [
         (float(np.linalg.norm(X[i] - X[j])), int(i), int(j))

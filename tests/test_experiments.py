@@ -72,7 +72,7 @@ def test_directions_have_the_length_of_the_classifiers_coefficients(synthetic):
     """The paper's steps are measured in it."""
     train = synthetic.train
     _, where = np.unique(np.column_stack([train.X, train.groups]), axis=0, return_index=True)
-    fitted = synthetic.metric.fit(train.X, sensitive_features=train.groups)
+    fitted = synthetic.fit_metric()
     coef = LogisticRegression(C=100, max_iter=1000).fit(train.X[where], train.groups[where]).coef_
     np.testing.assert_allclose(fitted.directions_, coef, rtol=0.01)
 

@@ -136,7 +136,8 @@ def test_imports_are_declared_and_late_where_they_are_slow(path):
 
 
 @pytest.mark.parametrize(
-    "module", ["", ".plackett_luce", ".metrics", ".model_selection", ".inspection", ".datasets", ".queries"]
+    "module",
+    ["", ".plackett_luce", ".metrics", ".model_selection", ".inspection", ".datasets", ".experiments", ".queries"],
 )
 def test_api_page_lists_every_public_name(module):
     name = "skfairrank" + module
