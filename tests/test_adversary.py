@@ -38,7 +38,7 @@ def batch_of(data, chosen=None):
 def ascent(data, metric, *, rho=0.5, epsilon=0.1, subspace_init=0.05, subspace_n_starts=None, rng=None, **steps):
     return Ascent(
         data, metric, rho=rho, epsilon=epsilon, subspace_init=subspace_init, subspace_n_starts=subspace_n_starts,
-        rng=rng if rng is not None else np.random.default_rng(0), **{**STEPS, **steps},
+        dual_step="paper", rng=rng if rng is not None else np.random.default_rng(0), **{**STEPS, **steps},
     )  # fmt: skip
 
 
@@ -196,17 +196,27 @@ def test_settling_by_hand():
     """Two paths, two queries: in the first the full attack pays, in the second it does not."""
     gap_inside, gap, cost = np.array([1.0, 2.0]), np.array([3.0, 2.5]), np.array([1.0, 4.0])
     inside, e = np.array([[1.0, 0], [2, 0]]), np.array([[0.0, 2], [0, 0.5]])
-    identity, largest, regularizer, gradient = np.empty(2), np.empty(2), np.empty(2), np.empty(2)
-    # rho = 2, lambda = 3, objectives: 9 + 6.25 - 3 * 2.5 = 7.75 against 1 + 4 = 5; 6.25 - 12 against 4.
-    kept = kernels.settle_queries(
-        np.array([0, 2, 3]), np.array([0, 1, 1]), 2.0, 3.0, gap_inside, gap, cost, inside, e, identity, largest, regularizer,
-        gradient,
-    )  # fmt: skip
-    assert kept == 1
+    identity, largest, regularizer, share, gradient = np.empty((5, 2))
+
+    def settle(most_spent):  # rho = 2, lambda = 3
+        return kernels.settle_queries(
+            np.array([0, 2, 3]), np.array([0, 1, 1]), 2.0, 3.0, most_spent, gap_inside, gap, cost, inside, e, identity, largest,
+            regularizer, share, gradient,
+        )  # fmt: skip
+
+    # Objectives: 9 + 6.25 - 3 * 2.5 = 7.75 against 1 + 4 = 5; 6.25 - 12 against 4.
+    assert settle(np.inf) == 1 and share.tolist() == [1.0, 0.0]
     assert regularizer.tolist() == [(9 + 6.25) / 2, 2.0]
     assert identity.tolist() == [2.5, 0.0] and largest.tolist() == [2.0, 0.0]
     # mean over the two queries of the sum over items of gap times move
     assert gradient.tolist() == [(3 * 1 + 2.5 * 2 + 2 * 2) / 2, (3 * 2 + 2.5 * 0.5) / 2]
+    # The batch spends 2.5 / 2; with a quarter of that to spend, half of each free move is kept.
+    assert settle(2.5 / 2 / 4) == 1 and share == pytest.approx([0.5, 0.0])
+    assert identity == pytest.approx([2.5 / 4, 0.0]) and largest == pytest.approx([1.0, 0.0])
+    first, second = 1 + 0.5 * (3 - 1), 2 + 0.5 * (2.5 - 2)
+    assert regularizer == pytest.approx([(first**2 + second**2) / 2, 2.0])
+    on_e = (first * 0.5 * 2 + second * 0.5 * 0.5) / 2
+    assert gradient == pytest.approx([(first * 1 + second * 2 + 2 * 2) / 2, on_e])
 
 
 def test_the_gradient_is_that_of_the_regularizer_for_the_moves_found():
@@ -536,7 +546,7 @@ def test_adam_is_the_textbooks():
 PLACED = {
     "attack, one path": lambda a: ascend(0, 1, a["w"], a["basis"], 0.5, a["c"], a["c"], 0.02, 5, a["e"].reshape(1, -1)),
     "attack, many paths": lambda a: ascend(0, 8, a["w"], a["basis"], 0.5, a["m"][:8], a["v"][:8], 0.02, 5, a["paths"]),
-    "box": lambda a: kernels.exact_box(a["w"], a["basis"], a["basis"], 3.0, 0.2, 0.1, a["fair"]),
+    "box": lambda a: kernels.exact_box(a["w"], a["basis"], a["basis"], 3.0, 0.2, a["e"], a["fair"]),
     "budget": lambda a: kernels.exact_budget(a["w"], a["basis"], a["c"] ** 2, a["c"] ** 2, 0.3, 0.2, a["fair"]),
     "scores": lambda a: linear.all_scores(0, 3, a["X"], a["w"], a["c"]),
     "pull-back": lambda a: linear.pull_back(a["X"], np.array([2, 0, 1]), a["c"], 0.3, a["fair"]),

@@ -211,7 +211,7 @@ def test_gradients_are_slopes_where_it_is_smooth(sizes, K):
     for epsilon, r, delta in BOUNDS:
         kernels.exact_budget(w, basis, distinct, count / count.sum(), epsilon, r, gradient)
         assert gradient == pytest.approx(slope(epsilon=epsilon, subspace_radius=r), rel=1e-5, abs=1e-7)
-        kernels.exact_box(w, raw, basis, float(np.mean(sizes)), r, delta, gradient)
+        kernels.exact_box(w, raw, basis, float(np.mean(sizes)), r, np.full(len(w), delta), gradient)
         box = slope(subspace_radius=r, feature_radius=delta, adversary="exact_box")
         assert gradient == pytest.approx(box, rel=1e-6, abs=1e-8)
 
@@ -225,14 +225,14 @@ def test_gradients_are_subgradients_at_kinks(adversary, sizes):
     metric, X, qid = metric_of(raw), np.zeros((sum(sizes), 4)), np.repeat(np.arange(len(sizes)), sizes)
     distinct, count = np.unique(np.asarray(sizes, float), return_counts=True)
     R = lambda w: invariance_regularizer(  # noqa: E731
-        w, X, qid=qid, metric=metric, adversary=adversary, epsilon=0.1, feature_radius=0.1
+        w, X, qid=qid, metric=metric, adversary=adversary, epsilon=0.1, subspace_radius=0.2, feature_radius=0.1
     )
     for w in ([1.0, -1.0, 0.0, 2.0], [1.0, 1.0, -1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]):
         w, g = np.array(w), np.empty(4)
         if adversary == "exact":
             kernels.exact_budget(w, metric.sensitive_basis_, distinct, count / count.sum(), 0.1, 0.2, g)
         else:
-            kernels.exact_box(w, raw, metric.sensitive_basis_, float(np.mean(sizes)), 0.2, 0.1, g)
+            kernels.exact_box(w, raw, metric.sensitive_basis_, float(np.mean(sizes)), 0.2, np.full(4, 0.1), g)
         for v in w + rng.normal(size=(200, 4)) * np.repeat([1e-4, 1e-2, 1.0, 10.0], 50)[:, None]:
             assert R(v) >= R(w) + g @ (v - w) - 1e-12
 

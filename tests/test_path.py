@@ -25,7 +25,8 @@ RHOS = np.geomspace(0.01, 10, 5)
 
 
 def solver(adversary="exact_box", **kwargs):
-    return SenSTIRRanker(**{"adversary": adversary, "solver": "lbfgs", "max_iter": 2000, "tol": 1e-6, **kwargs})
+    settings = {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-6, "subspace_radius": 0.2}
+    return SenSTIRRanker(**{"adversary": adversary, **settings, **kwargs})
 
 
 def walk(task, **kwargs):
@@ -235,7 +236,7 @@ def test_the_path_of_adam_is_near_that_of_lbfgs():
     rhos = [0.1, 1.0]
     adam = walk(
         task, solver="adam", gradient="exact", adversary="exact_box", rhos=rhos, max_iter=3000, batch_size=20,
-        learning_rate=1e-2, random_state=0,
+        learning_rate=1e-2, random_state=0, subspace_radius=0.2,
     )  # fmt: skip
     exact = walk(task, estimator=solver(), rhos=rhos)
     for k, rho in enumerate(rhos):
@@ -378,14 +379,14 @@ def test_points_that_do_not_converge_warn():
         ({"n_rhos": 1}, "n_rhos=1: give an integer >= 2"),
         ({"n_rhos": 2.5}, "n_rhos=2.5"),
         ({"n_rhos": True}, "n_rhos=True"),
-        ({"adversary": "ascent"}, 'give rhos=, or adversary="exact_box"'),
-        ({"adversary": "ascent", "rhos": [0.1]}, 'adversary="exact" or "exact_box", or use solver="adam"'),
+        ({"adversary": "ascent"}, 'give rhos=, or adversary="gaps"'),
+        ({"adversary": "ascent", "rhos": [0.1]}, 'adversary="gaps", "exact_box" or "exact", or use solver="adam"'),
         ({"feature_radius": 0.0}, "No grid of rho can be found.*Give rhos="),
         ({"adversary": "exact", "epsilon": 0.0}, "No grid of rho can be found.*Give rhos="),
         ({"adversary": "somehow"}, "'adversary' parameter"),
         ({"relaxation": 0.5}, "Invalid parameter 'relaxation'"),
         ({"early_stopping": True, "rhos": [0.1]}, 'early_stopping=True needs solver="adam"'),
-        ({"relax": 0.5, "adversary": "exact"}, 'relax=0.5 needs adversary="exact_box"'),
+        ({"relax": 0.5, "adversary": "exact"}, 'relax=0.5 needs adversary="gaps" or "exact_box"'),
     ],
 )
 def test_bad_arguments_are_an_error_with_the_remedy(kwargs, message):
@@ -406,7 +407,8 @@ def test_where_nothing_can_be_learned_there_is_no_grid(of):
     task.y = of(task)
     with pytest.raises(ValueError, match="No grid of rho can be found.*Give rhos="):
         walk(task)
-    assert not walk(task, rhos=[0.1, 1.0]).coefs.any()
+    with pytest.warns(UserWarning, match="All relevances are equal within each query"):
+        assert not walk(task, rhos=[0.1, 1.0]).coefs.any()
 
 
 def test_bad_data_are_refused_as_by_fit():
@@ -418,7 +420,7 @@ def test_bad_data_are_refused_as_by_fit():
     with pytest.raises(TypeError, match="qid"):
         senstir_path(task.X, task.y, metric=OBLIQUE)
     with pytest.raises(ValueError, match=r"limited to \d+ items"):
-        senstir_path(task.X, task.y, qid=np.zeros(len(task.qid)), metric=OBLIQUE, rhos=[0.1])
+        senstir_path(task.X, task.y, qid=np.zeros(len(task.qid)), metric=OBLIQUE, rhos=[0.1], solver="lbfgs")
 
 
 def test_an_interrupt_ends_the_path(monkeypatch):
@@ -458,7 +460,8 @@ def test_german_credit_in_forty_values():
     """The whole trade-off: from nearly the plain ranker to fair weights only."""
     with np.load(shared_data("german_seed0.npz")) as data:
         X, y, qid = (data[f"{name}_train"] for name in ("X", "y", "qid"))
-    path = senstir_path(X, y, qid=qid, metric=SensitiveSubspaceMetric(sensitive_columns=[0]))
+    metric = SensitiveSubspaceMetric(sensitive_columns=[0], scale="raw")
+    path = senstir_path(X, y, qid=qid, metric=metric, subspace_radius=0.2)
     assert path.coefs.shape == (40, 29) and len(path.rankers) == 40 and np.isfinite(path.coefs).all()
     assert path.rhos[0] < 0.05 and path.rhos[-1] > 1
     assert (np.diff(path.regularizers) < 1e-6).all() and (np.diff(path.utilities) < 1e-4).all()
@@ -466,6 +469,6 @@ def test_german_credit_in_forty_values():
     assert zeros[0] < 12 and zeros[-1] > 20 and path.coefs[-1, 0] == 0
     near = np.argmin(np.abs(path.rhos - 0.3))
     cold = SenSTIRRanker(
-        path.rankers[0].metric, rho=path.rhos[near], adversary="exact_box", solver="lbfgs", max_iter=1000
+        path.rankers[0].metric, rho=path.rhos[near], adversary="exact_box", solver="lbfgs", max_iter=1000, subspace_radius=0.2
     ).fit(X, y, qid=qid)
     assert path.coefs[near] == pytest.approx(cold.coef_, abs=0.02)

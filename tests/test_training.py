@@ -48,8 +48,8 @@ def test_a_fit_is_algorithm_1(K, n_starts, fair_start):
     settings = {"rho": 0.7, "epsilon": 0.01, "max_iter": 25, "batch_size": 3, "learning_rate": 0.05, "n_samples": 5,
                 "alpha": 0.02, "fair_start": fair_start}  # fmt: skip
     ranker = fit(
-        SenSTIRRanker(V, subspace_n_starts=n_starts, subspace_n_steps=6, full_n_steps=7, subspace_init=0.02, full_step_size=0.01,
-                      random_state=3, **settings),
+        SenSTIRRanker(V, subspace_n_starts=n_starts, subspace_step_size=0.01, subspace_n_steps=6, full_n_steps=7,
+                      subspace_init=0.02, full_step_size=0.01, dual_step="paper", random_state=3, **settings),
         X, y, qid,
     )  # fmt: skip
     raw = np.zeros((0, 5)) if V is None else V
@@ -413,7 +413,8 @@ def test_queries_without_a_choice_teach_exactly_nothing(gradient):
     """Cases 10 and 11: nothing relevant, everything equally relevant, one row. The weights stay where they started."""
     X, _, _ = problem(sizes=(3, 3, 1, 1))
     qid, y = np.repeat(np.arange(4), (3, 3, 1, 1)), np.array([0, 0, 0, 2, 2, 2, 3, 0.0])
-    ranker = PlackettLuceRanker(gradient=gradient, **FAST).fit(X, y, qid=qid)
+    with pytest.warns(UserWarning, match="All relevances are equal within each query"):
+        ranker = PlackettLuceRanker(gradient=gradient, **FAST).fit(X, y, qid=qid)
     start = np.random.default_rng(3).spawn(5)[0].uniform(-1e-4, 1e-4, 5)
     np.testing.assert_array_equal(ranker.coef_, start)
 
