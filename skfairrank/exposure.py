@@ -54,8 +54,8 @@ def disparity_coefficients(
 def _sums_of_cells(y: np.ndarray, cell: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums of relevances, shape (n_queries, 2), the same in any order of the rows.
 
-    Those of a query are to be multiplied by two to the power of its exponent, and two means of them are the same where they differ
-    by no more than its tolerance, relative to the larger.
+    Those of a query are to be multiplied by two to the power of its exponent, and two means of them are the same where they
+    differ by no more than its tolerance, relative to the larger.
     """
     sizes = np.diff(offsets)
     if _sums_are_exact(y):

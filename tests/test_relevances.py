@@ -1,0 +1,58 @@
+"""Fits on relevances that have lost their digits to underflow, or are huge."""
+
+import numpy as np
+import pytest
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank.exposure import disparity_coefficients
+
+RANKERS = {
+    "reinforce": PlackettLuceRanker(max_iter=10, random_state=0),
+    "exact": PlackettLuceRanker(gradient="exact", max_iter=10, random_state=0),
+    "senstir": SenSTIRRanker(rho=0.1, max_iter=10, random_state=0),
+    "fair reinforce": FairPGRanker(fairness_weight=1.0, max_iter=10, random_state=0),
+    "fair exact": FairPGRanker(fairness_weight=1.0, gradient="exact", max_iter=10, random_state=0),
+}
+
+
+@pytest.fixture
+def task():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(60, 3)), rng.random(60) < 0.5, np.repeat(np.arange(10), 6), np.tile([0, 1], 30)
+
+
+@pytest.mark.parametrize("relevance", [5e-324, 1e-310, 1e-200, 1e-155, 1e200, 1e308])
+@pytest.mark.parametrize("name", RANKERS)
+def test_relevances_of_any_size_train(name, relevance, task):
+    X, chosen, qid, group = task
+    for other in (0.0, 1.0):
+        y = np.where(chosen, relevance, other)
+        weights = RANKERS[name].fit(X, y, qid=qid, sensitive_features=group).coef_
+        assert np.isfinite(weights).all()
+
+
+@pytest.mark.parametrize("name", ["reinforce", "exact"])
+def test_two_grades_train_alike_however_small_the_higher_one_is(name, task):
+    """NDCG is the same for relevances 0 and 5e-324 as for 0 and 1."""
+    X, chosen, qid, _ = task
+    tiny, one = (RANKERS[name].fit(X, np.where(chosen, value, 0.0), qid=qid).coef_ for value in (5e-324, 1.0))
+    np.testing.assert_allclose(tiny, one, rtol=1e-9)
+
+
+def test_coefficients_of_the_disparity_are_one_by_the_sum_of_relevances():
+    """Signs by the group of more merit; in the second query merits tie but for rounding, in the third a group has none."""
+    y = np.array([1.0, 3.0, 1.0, 0.1, 0.2, 0.3, 0.2, 0.0, 2.0])
+    group = np.array([0, 0, 1, 0, 0, 0, 1, 0, 1])
+    coefficients, defined, tied = disparity_coefficients(y, group, np.array([0, 3, 7, 9]))
+    np.testing.assert_allclose(coefficients[:3], [1 / 4, 1 / 4, -1 / 1], rtol=1e-15)
+    np.testing.assert_allclose(coefficients[3:7], [-1 / 0.6, -1 / 0.6, -1 / 0.6, 1 / 0.2], rtol=1e-12)
+    assert coefficients[7:].tolist() == [0.0, 0.0]
+    assert defined.tolist() == [True, True, False] and tied.tolist() == [False, True, False]
+
+
+def test_three_groups_are_an_error_that_speaks_of_the_ranker(task):
+    X, chosen, qid, _ = task
+    with pytest.raises(ValueError, match=r"3 groups \(0, 1, 2\), and FairPGRanker compares 2\. Merge groups\.$"):
+        RANKERS["fair exact"].fit(X, chosen + 1.0, qid=qid, sensitive_features=np.tile([0, 1, 2], 20))
+    with pytest.raises(ValueError, match=r"continuous .*FairPGRanker compares groups"):
+        RANKERS["fair exact"].fit(X, chosen + 1.0, qid=qid, sensitive_features=np.arange(60))
