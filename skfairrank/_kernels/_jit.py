@@ -1,14 +1,13 @@
-"""How every kernel is compiled: at first call, without the GIL, cached on disk where there is a place to write."""
+"""How every kernel is compiled: at first call, without the GIL, kept on disk where there is a place to write."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.options import DefaultOptions
+
+from skfairrank._kernels._cache import KernelCache, folders
 
 __all__ = ["njit", "REASSOCIATE"]
 
@@ -16,21 +15,6 @@ __all__ = ["njit", "REASSOCIATE"]
 # and one by one, and which of them runs depends on where the arrays happen to lie; the two would sum in different orders.
 # For the same reason products and sums are never fused ("contract").
 REASSOCIATE = {"reassoc"}
-
-_FOLDER = Path(__file__).parent
-# numba's cache looks at the file of a function, not at those of the functions that it calls. So each version of the kernels has a
-# place of its own: where the user says, beside the package, or in the home directory.
-_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("[a-z_]*.py")))).hexdigest()[:12]
-
-
-def _cache_folder(said: str) -> str:
-    if said:
-        base = Path(said)
-    elif os.access(_FOLDER, os.W_OK):
-        base = _FOLDER / "__pycache__"
-    else:
-        base = Path(os.path.expanduser("~")) / ".cache" / "skfairrank"
-    return str(base / f"kernels-{_DIGEST}")
 
 
 def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts: bool = True):
@@ -48,11 +32,6 @@ def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts:
     if hasattr(DefaultOptions, "_nrt"):  # not documented; without it kernels are slower, and right
         # Said to every function: those that say nothing are compiled as the function that calls them first.
         options["_nrt"] = counts
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _cache_folder(before)
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no writable place for the cache (read-only installation without a home directory)
-        return numba.njit(**options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+    dispatcher = numba.njit(**options)(function)
+    dispatcher._cache = KernelCache(function, folders())
+    return dispatcher

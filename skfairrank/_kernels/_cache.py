@@ -1,0 +1,134 @@
+"""Compiled kernels on disk, a file for each kernel and signature. No fault of a file or folder reaches the caller.
+
+numba's own cache raises whatever goes wrong (a damaged file, a full disk, a folder that is a file) at every call, and reads only
+from where it can write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import uuid
+import warnings
+from pathlib import Path
+
+import numba
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+__all__ = ["KernelCache", "folders"]
+
+_FOLDER = Path(__file__).parent
+# Each version of the kernels has a place of its own: a kernel contains those that it calls, whatever file they are in.
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("[a-z_]*.py")))).hexdigest()[:12]
+_N_CHECK = hashlib.sha256().digest_size
+
+_has_warned = False
+
+
+def folders() -> list[Path]:
+    """Where compiled kernels may lie, first choice first: where the user says; else beside the package, or at home."""
+    said = numba.config.CACHE_DIR
+    if said:
+        bases = [Path(said)]
+    else:
+        bases = [_FOLDER / "__pycache__"]
+        try:
+            bases.append(Path.home() / ".cache" / "skfairrank")
+        except RuntimeError:  # no home directory
+            pass
+    return [base / f"kernels-{_DIGEST}" for base in bases]
+
+
+class KernelCache:
+    """What a numba dispatcher asks of its cache (`numba.core.caching`), for one kernel.
+
+    Parameters
+    ----------
+    function : function
+        Not yet compiled, and without closure.
+    places : list of Path
+        Compiled code is read from the first that has it, and written to the first that can be written.
+    """
+
+    def __init__(self, function, places: list[Path]):
+        self._places = places
+        self._kernel = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+
+    @property
+    def cache_path(self) -> str:
+        return str(self._places[0])
+
+    def enable(self): ...
+
+    def disable(self): ...
+
+    def flush(self): ...
+
+    def load_overload(self, signature, target_context):
+        """The compile result kept for a signature, or None: then numba compiles, and saves."""
+        target_context.refresh()
+        name = self._file_name(signature, target_context.codegen())
+        for place in self._places:
+            try:
+                content = (place / name).read_bytes()
+            except OSError:
+                continue
+            try:
+                return CompileResult._rebuild(target_context, *_unpacked(content))
+            except Exception as error:
+                _warn_once(f"The compiled kernel {place / name} is damaged ({error!r}): it is compiled anew.")
+        return None
+
+    def save_overload(self, signature, result):
+        """Keep a compile result, if there is a place that can be written."""
+        if result.library.has_dynamic_globals:
+            return
+        name, content = self._file_name(signature, result.library.codegen), _packed(result._reduce())
+        error: OSError | None = None
+        for place in self._places:
+            try:
+                return _write(place / name, content)
+            except OSError as failure:
+                error = failure
+        _warn_once(
+            f"Compiled kernels cannot be kept on disk ({error}), so every process compiles them anew, which takes seconds. Set "
+            "the environment variable NUMBA_CACHE_DIR to a folder that can be written."
+        )
+
+    def _file_name(self, signature, codegen) -> str:
+        made_for = repr((str(signature), codegen.magic_tuple(), numba.__version__, sys.version_info[:2]))
+        return f"{self._kernel}-{hashlib.sha256(made_for.encode()).hexdigest()[:24]}.nbc"
+
+
+def _packed(reduced) -> bytes:
+    content = dumps(reduced)
+    return hashlib.sha256(content).digest() + content
+
+
+def _unpacked(content: bytes):
+    """Machine code that is damaged must not run, and pickle sees no damage to it."""
+    if hashlib.sha256(content[_N_CHECK:]).digest() != content[:_N_CHECK]:
+        raise ValueError("its checksum is wrong")
+    return pickle.loads(content[_N_CHECK:])
+
+
+def _write(path: Path, content: bytes) -> None:
+    """All of a file, or none of it: other processes may read or write it at the same time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.part")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _warn_once(message: str) -> None:
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
+        warnings.warn(message, stacklevel=3)
