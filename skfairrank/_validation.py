@@ -141,8 +141,13 @@ def _as_floats(values, name: str, what: str, remedy: str) -> np.ndarray:
     if not (simple and np.isfinite(values).all()):
         if hasattr(values, "to_pylist"):
             values = as_values(values)  # pyarrow
+        settings = {"ensure_2d": False, "dtype": np.float64, "ensure_all_finite": False, "input_name": name}
         try:
-            values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
+            try:
+                values = check_array(values, **settings)
+            except TypeError:  # pd.NA among objects
+                values = as_values(values)
+                values = check_array(np.where(pd.isna(values), np.nan, values), **settings)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} is not an array of numbers, one {what} per row: {error}") from error
         wrong = ~np.isfinite(values)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -172,6 +173,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             arguments[argument] = queries.sizes if argument == "group" else np.sort(queries.codes)
             if arguments.get("eval_set") is not None:
                 arguments |= _eval_arguments(arguments, argument, taken, estimator)
+        else:
+            arguments.pop("eval_qid", None)  # the names are the same for all models; this one knows no queries
         if sensitive_features is not None and "sensitive_features" in taken:
             check_consistent_length(X, sensitive_features)
             arguments["sensitive_features"] = _sort_if_per_row(sensitive_features, queries, "sensitive_features")
@@ -183,16 +186,17 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     def _model_to_fit(self):
         """A fresh clone; or the last fit's model, where it is to be started from (`warm_start`)."""
         try:
-            estimator = clone(self.estimator)
+            model = clone(self.estimator)
         except (TypeError, RuntimeError) as error:  # CatBoost(params), or a constructor that changes what it is given
             ranker = _RANKERS.get(_library(self.estimator), "a ranker that follows scikit-learn's rules")
             raise TypeError(
                 f"{type(self.estimator).__name__} can't be cloned, and QueryRanker fits a clone: use {ranker} (and tuples "
                 f"for lists in its constructor). scikit-learn says: {error}"
             ) from error
-        if getattr(estimator, "warm_start", False) and type(getattr(self, "estimator_", None)) is type(estimator):
-            return self.estimator_.set_params(**estimator.get_params(deep=False))
-        return estimator
+        last = getattr(self, "estimator_", None)
+        if getattr(model, "warm_start", False) and type(last) is type(model):
+            return last.set_params(**model.get_params(deep=False))  # type: ignore[union-attr]
+        return model
 
     def predict(self, X):
         """Scores, higher is better.
@@ -448,6 +452,9 @@ def _sort_if_per_row(values, queries: Queries, name: str):
     if shape is not None and len(shape) == 2:
         return _sort(values, queries)
     column = as_values(values)  # every library takes an array
+    if column.dtype == object and pd.api.types.is_numeric_dtype(getattr(values, "dtype", None)):
+        # pandas' nullable numbers; before pandas 3 they come as objects.
+        column = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if column.ndim == 0 or isinstance(values, Mapping):
         raise ValueError(
             f"{name} is a {type(values).__name__} with as many entries as there are rows ({queries.n_rows}), which does not "

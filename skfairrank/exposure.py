@@ -6,8 +6,8 @@ import numpy as np
 
 __all__ = ["SMALLEST_MERIT", "disparity_coefficients"]
 
-#: A merit below this counts as this in a ratio, so that exposure per merit stays finite.
-SMALLEST_MERIT = 2.0**-960
+#: A merit below this (about 1e-100) counts as this in a ratio, so that exposure per merit and its square stay finite.
+SMALLEST_MERIT = 2.0**-330
 
 
 def disparity_coefficients(
@@ -39,29 +39,36 @@ def disparity_coefficients(
     sizes = np.diff(offsets)
     cell = 2 * np.repeat(np.arange(len(sizes)), sizes) + group
     members = np.bincount(cell, minlength=2 * len(sizes)).reshape(-1, 2)
-    if _sums_are_exact(y):
-        sums = np.bincount(cell, weights=y, minlength=2 * len(sizes)).reshape(-1, 2)
-        exponent, tolerance = 0, np.zeros((len(sizes), 1))
-    else:
-        # Scaled by a power of two, so that no sum overflows; added up in sorted order, so that the order of rows does not matter.
-        exponent = np.frexp(np.maximum.reduceat(y, offsets[:-1]))[1][:, None]
-        order = np.lexsort((y, cell))
-        scaled = np.ldexp(y, -np.repeat(exponent[:, 0], sizes))[order]
-        sums = np.bincount(cell[order], weights=scaled, minlength=2 * len(sizes)).reshape(-1, 2)
-        relevant = np.bincount(cell, weights=y > 0, minlength=2 * len(sizes)).reshape(-1, 2) > 0
-        sums = np.where(
-            relevant, np.maximum(sums, SMALLEST_MERIT), 0.0
-        )  # beside a huge relevance a small one may vanish
-        tolerance = 2.0 * (_resolution(y) + np.finfo(float).eps * sizes[:, None])
-    defined = (sums > 0).all(axis=1)
+    sums, exponent, tolerance = _sums_of_cells(y, cell, offsets)
+    defined = np.asarray((sums > 0).all(axis=1))
     merit = np.divide(sums, members, out=np.zeros_like(sums), where=members > 0)
-    tied = defined & (np.abs(merit[:, :1] - merit[:, 1:]) <= tolerance * merit.max(axis=1, keepdims=True))[:, 0]
+    tied = defined & (np.abs(merit[:, 0] - merit[:, 1]) <= tolerance * merit.max(axis=1))
     larger_is_first = tied | (merit[:, 1] >= merit[:, 0])
     # 1 / (|G| M_G) = 1 / (sum of the group's relevances), with the sign of the group's place in the difference.
     per_cell = np.divide(1.0, sums, out=np.zeros_like(sums), where=defined[:, None])
-    per_cell = np.ldexp(per_cell, -np.maximum(exponent, int(np.log2(SMALLEST_MERIT))))
+    per_cell = np.ldexp(per_cell, -np.maximum(exponent, int(np.log2(SMALLEST_MERIT)))[:, None])
     per_cell *= np.where(larger_is_first[:, None], [-1.0, 1.0], [1.0, -1.0])
     return per_cell.ravel()[cell], defined, tied
+
+
+def _sums_of_cells(y: np.ndarray, cell: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums of relevances, shape (n_queries, 2), the same in any order of the rows.
+
+    Those of a query are to be multiplied by two to the power of its exponent, and two means of them are the same where they differ
+    by no more than its tolerance, relative to the larger.
+    """
+    sizes = np.diff(offsets)
+    if _sums_are_exact(y):
+        sums = np.bincount(cell, weights=y, minlength=2 * len(sizes)).reshape(-1, 2)
+        return sums, np.zeros(len(sizes), int), np.zeros(len(sizes))
+    # Scaled by a power of two, so that no sum overflows; added up in sorted order, so that the order of rows does not matter.
+    exponent = np.frexp(np.maximum.reduceat(y, offsets[:-1]))[1]
+    order = np.lexsort((y, cell))
+    scaled = np.ldexp(y, -np.repeat(exponent, sizes))
+    sums = np.bincount(cell[order], weights=scaled[order], minlength=2 * len(sizes)).reshape(-1, 2)
+    relevant = np.bincount(cell, weights=y > 0, minlength=2 * len(sizes)).reshape(-1, 2) > 0
+    sums = np.where(relevant, np.maximum(sums, SMALLEST_MERIT), 0.0)  # beside a huge relevance a small one may vanish
+    return sums, exponent, 2.0 * (_resolution(y) + np.finfo(float).eps * sizes)
 
 
 def _sums_are_exact(y: np.ndarray) -> bool:

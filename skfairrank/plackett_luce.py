@@ -41,8 +41,8 @@ def check_exact_limit(queries: Queries) -> None:
     if queries.sizes[largest] > EXACT_LIMIT:
         raise ValueError(
             f"Exact expectations sum over all subsets of a query's items, and are limited to {EXACT_LIMIT} items; query "
-            f"{queries.name(largest)} has {queries.sizes[largest]}. Sample instead: n_samples=100 in a metric, "
-            'gradient="reinforce" or "plrank" in a ranker.'
+            f"{queries.name(largest)} has {queries.sizes[largest]}. Sample instead: n_samples=100 in a metric; "
+            'solver="adam" with gradient="reinforce" or "plrank" in a ranker.'
         )
 
 

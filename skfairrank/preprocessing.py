@@ -48,11 +48,13 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.preprocessing.StandardScaler : One mean and deviation for all rows. Unlike it this class removes what all rows
-        of a query have in common, which changes no order within a query, but which the groups may differ in.
+    sklearn.preprocessing.StandardScaler : One mean and one deviation for all rows.
 
     Notes
     -----
+    Subtracting a query's mean takes away what all its rows have in common, which tells none of them from another. It does not
+    make a ranker fair: a group whose values are lower within queries keeps them lower.
+
     `fit` learns nothing from several queries. Where it saw one query only, `transform` may be called without `qid`: new rows
     are then scaled by that query's mean and deviation, as `StandardScaler` scales them.
 
@@ -97,7 +99,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         queries = queries_in_fit(qid, len(X))
         self.n_queries_ = queries.n_queries
         for name in ("mean_", "scale_"):
-            vars(self).pop(name, None)  # an earlier fit's
+            if hasattr(self, name):  # an earlier fit's
+                delattr(self, name)
         if self.n_queries_ == 1:
             first, mean, scale = _moments(X, queries.offsets)
             self.mean_, self.scale_ = first[0] + mean[0], scale[0]
@@ -129,11 +132,11 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if qid is not None:
             queries = Queries.from_qid(qid, len(X))
             grouped = queries.group(X)
-            return queries.ungroup(self._scaled(grouped, *_moments(grouped, queries.offsets), queries.sizes))
+            return queries.ungroup(self._scaled(grouped, queries.sizes, *_moments(grouped, queries.offsets)))
         if self.n_queries_ > 1:
             raise ValueError(f"transform got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
         no_more = np.zeros_like(self.mean_)
-        return self._scaled(X, self.mean_[None], no_more[None], self.scale_[None], [len(X)])
+        return self._scaled(X, [len(X)], self.mean_[None], no_more[None], self.scale_[None])
 
     def fit_transform(self, X, y=None, *, qid=None):
         """``fit(X, qid=qid).transform(X, qid=qid)``.
@@ -155,10 +158,10 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_magnitude(X)
         return X
 
-    def _scaled(self, X, first, mean, scale, sizes):
+    def _scaled(self, X, sizes, first, mean, scale):
         """Rows lying query by query, less `first` and `mean` of their query, divided by its scale.
 
-        These have shape (n_queries, n_features).
+        These three have shape (n_queries, n_features).
         """
         is_constant = scale == 0
         scaled = X.astype(np.float64)

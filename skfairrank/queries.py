@@ -22,7 +22,7 @@ REMEDY = (
 if parse_version(sklearn.__version__) < parse_version("1.8"):
     REMEDY += (
         " Before scikit-learn 1.8 a search over a pipeline, or over a search, withholds qid from `score`: pass it "
-        "scoring=skfairrank.metrics.stochastic_ndcg_scorer."
+        "scoring=skfairrank.metrics.ndcg_scorer."
     )
 
 

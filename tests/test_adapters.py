@@ -416,11 +416,9 @@ def test_objectives_that_rank_nothing_or_are_told_about_queries_stay():
 def test_a_model_that_cannot_be_cloned_is_a_clear_error():
     catboost = pytest.importorskip("catboost")
     X, y, qid = task()
-    for model in (catboost.CatBoost({"loss_function": "YetiRank"}), catboost.CatBoostRanker(cat_features=[0])):
-        with pytest.raises(
-            TypeError, match=rf"{type(model).__name__} can't be cloned.*use CatBoostRanker \(and tuples"
-        ):
-            QueryRanker(model).fit(X, y, qid=qid)
+    model = catboost.CatBoost({"loss_function": "YetiRank"})
+    with pytest.raises(TypeError, match=r"CatBoost can't be cloned.*use CatBoostRanker \(and tuples"):
+        QueryRanker(model).fit(X, y, qid=qid)
 
 
 # ------------------------------------------------------------------------------------------------------------ going on
@@ -560,19 +558,34 @@ def test_feature_names_reach_the_model(library):
         ranker.predict(frame[["age", "income"]])
 
 
-def test_polars_frames(library):
-    polars = pytest.importorskip("polars")
-    if library.name == "xgboost":
-        pytest.importorskip("pyarrow")  # its own demand
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_frames_of_other_libraries(library, kind):
+    polars, pyarrow = map(pytest.importorskip, ("polars", "pyarrow"))  # XGBoost asks for pyarrow to read polars frames
     X, y, qid = task()
-    frame = polars.DataFrame(X, schema=["age", "income", "clicks"])
+    names = ["age", "income", "clicks"]
+    if kind == "polars":
+        frame, column = polars.DataFrame(X, schema=names), polars.Series
+    else:
+        frame, column = pyarrow.table(dict(zip(names, X.T))), pyarrow.array
+    order = order_of(qid)
     try:
-        library.fit_sorted(*(a[order_of(qid)] for a in (frame, y, qid)))
+        library.fit_sorted(frame[order] if kind == "polars" else frame.take(order), y[order], qid[order])
     except Exception as error:  # older releases
-        pytest.skip(f"this {library.name} takes no polars frames: {error!r}"[:200])
-    ranker = QueryRanker(library.model).fit(frame, polars.Series(y), qid=polars.Series(qid))
-    assert list(ranker.feature_names_in_) == frame.columns
+        pytest.skip(f"this {library.name} takes no frames of {kind}: {error!r}"[:200])
+    ranker = QueryRanker(library.model).fit(frame, column(y), qid=qid)
+    assert list(ranker.feature_names_in_) == names
     np.testing.assert_array_equal(ranker.predict(frame), QueryRanker(library.model).fit(X, y, qid=qid).predict(X))
+
+
+def test_a_pointwise_model_takes_evaluation_sets_by_the_same_names():
+    xgboost = pytest.importorskip("xgboost")
+    X, y, qid = task()
+    model = xgboost.XGBRegressor(n_estimators=3, n_jobs=1, random_state=0)
+    ranker = QueryRanker(model).fit(X, y, qid=qid, eval_set=[(X, y)], eval_qid=[qid], verbose=False)
+    direct = model.fit(X, y, eval_set=[(X, y)], verbose=False)
+    np.testing.assert_allclose(
+        ranker.estimator_.evals_result()["validation_0"]["rmse"], direct.evals_result()["validation_0"]["rmse"]
+    )
 
 
 def test_missing_values_and_sparse_rows_are_the_models_business(library):

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from _data import shared_data
-from small_tasks import make_task
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
+from small_tasks import make_task
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
 from skfairrank.datasets import make_biased_ranking, make_hiring_ranking
@@ -53,7 +54,7 @@ def test_by_default_every_feature_moves_by_its_gap():
 
 
 def test_a_metric_without_gaps_is_refused_with_a_sentence():
-    class Bare:
+    class Bare(BaseEstimator):
         directions_ = sensitive_basis_ = np.zeros((0, 4))
 
         def fit(self, X, sensitive_features=None):
@@ -98,7 +99,7 @@ def test_relaxing_keeps_the_zeros_and_frees_the_rest():
     box, relaxed = fit(rho=0.01), fit(rho=0.01, relax=1.0)
     assert (box.coef_ == 0).sum() >= 2 and ((relaxed.coef_ == 0) == (box.coef_ == 0)).all()
     plain = PlackettLuceRanker(solver="lbfgs", alpha=1e-4).fit(TASK.data[:, box.coef_ != 0], TASK.target, qid=TASK.qid)
-    assert relaxed.coef_[box.coef_ != 0] == pytest.approx(plain.coef_, rel=1e-3)
+    assert relaxed.coef_[box.coef_ != 0] == pytest.approx(plain.coef_, rel=1e-2)
 
 
 def test_a_path_of_gaps_ends_where_little_is_left():
@@ -224,8 +225,15 @@ def test_the_papers_setting_keeps_the_papers_rule_while_it_does_not_swing():
         train = {"X": data["X_train"], "y": data["y_train"], "qid": data["qid_train"], "groups": data["majority_train"]}
     metric = SensitiveSubspaceMetric(classifier=LogisticRegression(C=100), scale="raw")
     settings = {
-        **{"rho": 0.001, "epsilon": 1e-4, "learning_rate": 0.04, "max_iter": 800, "batch_size": 1, "n_samples": 10},
-        **{"subspace_step_size": 0.001, "full_step_size": 0.001, "fair_start": 0.0},
+        "rho": 0.001,
+        "epsilon": 1e-4,
+        "learning_rate": 0.04,
+        "max_iter": 800,
+        "batch_size": 1,
+        "n_samples": 10,
+        "subspace_step_size": 0.001,
+        "full_step_size": 0.001,
+        "fair_start": 0.0,
     }
     _, auto = spent(train, metric, **settings)
     _, paper = spent(train, metric, dual_step="paper", **settings)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
 
 from skfairrank import SensitiveSubspaceMetric
@@ -11,6 +12,7 @@ from skfairrank.metrics import (
     group_exposure_difference,
     group_exposure_disparity,
     kendall_tau_score,
+    ndcg_score,
     stochastic_ndcg_score,
 )
 
@@ -35,47 +37,84 @@ def task():
     return X, rng.integers(1, 4, len(qid)), qid, group, X - np.array([0.0, 0.0, 2.0]) * X + np.array([0.0, 0.0, 1.0])
 
 
-def test_numbers_are_those_of_the_public_metrics(task):
+@pytest.mark.parametrize("policy", ["deterministic", "plackett_luce", "plackett-luce"])
+def test_numbers_are_those_of_the_public_metrics(task, policy):
     X, y, qid, group, flipped = task
     ranker = Weights(1.0, -0.5, 0.8)
     s, other = ranker.predict(X), ranker.predict(flipped)
-    table = audit(ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, n_samples=20, random_state=4)
+    given = {"qid": qid, "sensitive_features": group, "X_hypothetical": flipped, "n_samples": 20, "random_state": 4}
+    table = audit(ranker, X, y, policy=policy, **given)
     assert table.index.tolist() == ["Weights"]
     row, kw = table.iloc[0], {"qid": qid, "n_samples": 20, "random_state": 4}
-    assert row["ndcg"] == stochastic_ndcg_score(y, s, **kw)
-    assert row["tau"] == kendall_tau_score(s, other, qid=qid)
-    assert row["disparity"] == group_exposure_disparity(y, s, sensitive_features=group, **kw)
-    assert row["exposure_difference"] == group_exposure_difference(
-        s, sensitive_features=group, policy="plackett-luce", **kw
-    )
+    of_policy = kw | {"sensitive_features": group, "policy": policy}
+    expected = {
+        "ndcg": ndcg_score(y, s, qid=qid, reduce=None),
+        "stochastic_ndcg": stochastic_ndcg_score(y, s, reduce=None, **kw),
+        "tau": kendall_tau_score(s, other, qid=qid, reduce=None),
+        "disparity": group_exposure_disparity(y, s, reduce=None, **of_policy),
+        "exposure_difference": group_exposure_difference(s, reduce=None, **of_policy),
+    }
     each = [(s[qid == q], other[qid == q]) for q in np.unique(qid)]
-    assert row["top_changed"] == pytest.approx(np.mean([np.argmax(a) != np.argmax(b) for a, b in each]))
-    assert row["score_change"] == pytest.approx(np.mean([np.sqrt(np.mean((a - b) ** 2)) for a, b in each]))
+    expected["top_changed"] = np.array([np.argmax(a) != np.argmax(b) for a, b in each])
+    expected["score_change"] = np.array([np.sqrt(np.mean((a - b) ** 2)) for a, b in each])
+    assert {name for name in row.index if not name.endswith("_se")} == set(expected)
+    for name, values in expected.items():
+        values = values[~np.isnan(values.astype(float))]
+        assert row[name] == pytest.approx(values.mean(), rel=1e-12), name
+        assert row[f"{name}_se"] == pytest.approx(values.std(ddof=1) / np.sqrt(len(values)), rel=1e-9), name
 
 
-def test_standard_errors_over_queries(task):
+def test_sorted_lists_are_the_default():
+    X, y, qid, group, flipped = np.eye(4), [1, 2, 3, 1], [0, 0, 0, 0], list("abab"), np.eye(4)[::-1]
+    kw = {"qid": qid, "sensitive_features": group, "X_hypothetical": flipped, "n_samples": "exact"}
+    default, named = (audit(Weights(1, 2, 4, 3), X, y, **kw, **policy) for policy in ({}, {"policy": "deterministic"}))
+    pd.testing.assert_frame_equal(default, named)
+
+
+@pytest.mark.parametrize("factor", [0.1, 1e-9, 30.0])
+def test_softness_is_not_fairness(task, factor):
+    """All scores multiplied by a number: every list stays as it was, and so do the columns that speak of lists."""
     X, y, qid, group, flipped = task
     ranker = Weights(1.0, -0.5, 0.8)
-    s, other = ranker.predict(X), ranker.predict(flipped)
-    row = audit(ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, n_samples="exact").iloc[0]
-    values = {"ndcg": [], "tau": []}
-    for q in np.unique(qid):
-        own = qid == q
-        values["ndcg"].append(stochastic_ndcg_score(y[own], s[own], qid=qid[own], n_samples="exact"))
-        values["tau"].append(kendall_tau_score(s[own], other[own], qid=qid[own]))
-    for name, each in values.items():
-        assert row[name] == pytest.approx(np.mean(each))
-        assert row[f"{name}_se"] == pytest.approx(np.std(each, ddof=1) / np.sqrt(len(each)))
+    kw = {"qid": qid, "sensitive_features": group, "X_hypothetical": flipped, "n_samples": "exact"}
+    pair = {"ranker": ranker, "softer": Weights(*(factor * ranker.w))}
+    in_order = ["ndcg", "tau", "top_changed", "disparity", "exposure_difference"]
+    table = audit(pair, X, y + 10, **kw)
+    for name in in_order:
+        assert table.loc["ranker", name] == pytest.approx(table.loc["softer", name], abs=1e-12), name
+    assert table.loc["ranker", "stochastic_ndcg"] != pytest.approx(table.loc["softer", "stochastic_ndcg"], rel=1e-5)
+    drawn = audit(pair, X, y + 10, policy="plackett_luce", **kw)
+    for name in ("disparity", "exposure_difference"):
+        ratio = drawn.loc["softer", name] / drawn.loc["ranker", name]
+        assert ratio < 0.9 if factor < 1 else ratio > 1.1, name
 
 
-def test_standard_errors_of_many_queries_come_from_batches():
-    """That of 200 batch means varies by a twentieth; within five of those it is that over the 2,000 queries."""
+def test_standard_errors_of_many_queries():
+    """Independent rankings of three items: tau is 1, 1/3, -1/3, -1 with odds 1 : 2 : 2 : 1, so its variance is 11/27."""
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(2000), 3)
     X, y = rng.normal(size=(6000, 2)), rng.integers(0, 3, 6000) + 1
     row = audit(Weights(1, 0), X, y, qid=qid, X_hypothetical=rng.normal(size=(6000, 2)), n_samples="exact").iloc[0]
-    # independent rankings of three items: tau is 1, 1/3, -1/3, -1 with odds 1 : 2 : 2 : 1, so its variance is 11/27
-    assert row["tau_se"] == pytest.approx(np.sqrt(11 / 27 / 2000), rel=0.25)
+    assert row["tau_se"] == pytest.approx(np.sqrt(11 / 27 / 2000), rel=0.05)
+
+
+def test_undefined_queries_are_left_out_with_one_warning(task):
+    """Of the standard errors too; said once, not for each ranker, and not again of the stochastic NDCG."""
+    X, y, qid, _, _ = task
+    y = np.where(qid < 3, 0, y)
+    rankers = {"a": Weights(1, 0, 0), "b": Weights(0, 1, 0)}
+    with pytest.warns(UndefinedMetricWarning, match="ndcg is undefined in 3 of 30 queries") as caught:
+        table = audit(rankers, X, y, qid=qid)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    left = audit(rankers, X[qid >= 3], y[qid >= 3], qid=qid[qid >= 3])
+    for name in ("ndcg", "ndcg_se"):
+        np.testing.assert_allclose(table[name], left[name], rtol=1e-12)
+
+
+def test_data_that_tell_no_rankers_apart_are_said_to_measure_nothing(task):
+    X, _, qid, _, _ = task
+    with pytest.warns(UndefinedMetricWarning, match="ndcg measures nothing here"):
+        audit({"a": Weights(1, 0, 0), "b": Weights(0, 1, 0)}, X, np.ones(len(X)), qid=qid)
 
 
 def test_several_rankers_share_their_random_numbers(task):
@@ -85,12 +124,19 @@ def test_several_rankers_share_their_random_numbers(task):
         table = audit(same, X, y, qid=qid, sensitive_features=group, n_samples=5, random_state=state)
         assert table.index.tolist() == ["first", "again", "other"]
         pd.testing.assert_series_equal(table.loc["first"], table.loc["again"], check_names=False)
-        assert table.loc["first", "ndcg"] != table.loc["other", "ndcg"]
+        assert table.loc["first", "stochastic_ndcg"] != table.loc["other", "stochastic_ndcg"]
 
 
 def test_columns_follow_what_is_known(task):
     X, y, qid, group, flipped = task
-    ranker, names = Weights(1, 0, 0), lambda **kw: set(audit(ranker, X, y, qid=qid, **kw)) - {"ndcg", "ndcg_se"}
+    ranker, names = (
+        Weights(1, 0, 0),
+        lambda **kw: {
+            name
+            for name in audit(ranker, X, y, qid=qid, **kw)
+            if name.removesuffix("_se") not in ("ndcg", "stochastic_ndcg")
+        },
+    )
     assert not names()
     stability = {"tau", "top_changed", "score_change"}
     assert {n for n in names(X_hypothetical=flipped) if not n.endswith("_se")} == stability
@@ -130,5 +176,11 @@ def test_errors_say_what_to_do(task):
         audit(Weights(1, 0, 0), X, y, qid=qid, X_hypothetical=X[:3])
     with pytest.raises(ValueError, match="qid"):
         audit(Weights(1, 0, 0), X, y, qid=None)
+    with pytest.raises(ValueError, match=r"y is missing \(None\): give one relevance"):
+        audit(Weights(1, 0, 0), X, None, qid=qid)
+    with pytest.raises(ValueError, match="policy='sorted'.*deterministic.*plackett_luce"):
+        audit(Weights(1, 0, 0), X, y, qid=qid, policy="sorted")
+    with pytest.raises(TypeError, match="metric is a ndarray"):
+        audit(Weights(1, 0, 0), X, y, qid=qid, metric=np.eye(3))
     with pytest.raises(ValueError, match="sensitive_features has 1 entries"):
         audit(Weights(1, 0, 0), X, y, qid=qid, sensitive_features=["a"])

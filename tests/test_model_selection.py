@@ -575,9 +575,10 @@ def test_scores_of_whole_queries_never_warn():
     model.score(*other[:2], qid=other[2])
     search = GridSearchCV(ranker(), {}, cv=QueryKFold(3), scoring=ndcg_scorer, return_train_score=True)
     search.fit(X, y, qid=qid).score(*other[:2], qid=other[2])
-    cross_validate(search, X, y, cv=QueryShuffleSplit(2, random_state=0), params={"qid": qid}, error_score="raise")
+    how = {"scoring": ndcg_scorer, "error_score": "raise"}
+    cross_validate(search, X, y, cv=QueryShuffleSplit(2, random_state=0), params={"qid": qid}, **how)
     splits = [(np.isin(qid, qid[:9]), ~np.isin(qid, qid[:9]))]  # masks
-    cross_validate(ranker(), X, y, cv=splits, scoring=ndcg_scorer, params={"qid": list(qid)}, error_score="raise")
+    cross_validate(ranker(), X, y, cv=splits, params={"qid": list(qid)}, **how)
     query_learning_curve(ranker(), X, y, qid=qid, cv=3)
 
 

@@ -1,11 +1,17 @@
 """Queries: any qid becomes a row order plus offsets, or a clear error."""
 
+import array
 import datetime
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from enum import Enum, StrEnum
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,9 +53,89 @@ KINDS = {
     "polars strings": lambda: pl.Series(list(PATTERN)),
     "polars ints": lambda: pl.Series([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]),
     "polars categorical": lambda: pl.Series(list(PATTERN), dtype=pl.Categorical),
+    "list of ints beyond int64": lambda: [{"a": 1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN],
+    "tuple of ints beyond int64 and negative ones": lambda: tuple({"a": -1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN),
+    "list of negative ints beyond int64": lambda: [{"a": -(2**63) - 2, "b": -(2**63) - 1, "c": 0}[p] for p in PATTERN],
+    "list of NumPy ints of two kinds": lambda: [
+        {"a": np.int64(-1), "b": np.uint64(2**63), "c": np.uint64(2**63 + 1)}[p] for p in PATTERN
+    ],
+    "ints beyond 2**53 among floats": lambda: [{"a": 0.5, "b": 2**53, "c": 2**53 + 1}[p] for p in PATTERN],
+    "Series of ints beyond int64": lambda: pd.Series([{"a": -1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN]),
+    "nullable UInt64": lambda: pd.array(np.array([{"a": 1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN], np.uint64)),
+    "categorical of ints beyond int64": lambda: pd.Categorical([{"a": 1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN]),
+    "array.array": lambda: array.array("q", [{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]),
+    "array.array of floats": lambda: array.array("d", [{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]),
+    "decimals": lambda: [Decimal({"a": "0.1", "b": "0.25", "c": "3"}[p]) for p in PATTERN],
+    "members of an enumeration": lambda: [{"a": Plan.TRIAL, "b": Plan.BASIC, "c": Plan.PREMIUM}[p] for p in PATTERN],
+    "members of an enumeration without order": lambda: [{"a": Mixed.ALL, "b": Mixed.NONE, "c": Mixed.SOME}[p] for p in PATTERN],
+    "members of an enumeration of strings": lambda: pd.Series([Word(p) for p in PATTERN]),
+    "polars Int128": lambda: pl.Series([{"a": 1, "b": 2**70, "c": 2**70 + 1}[p] for p in PATTERN], dtype=pl.Int128),
+    "polars UInt64": lambda: pl.Series([{"a": 1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN], dtype=pl.UInt64),
+    "pandas strings in pyarrow": lambda: pd.Series(list(PATTERN), dtype="string[pyarrow]"),
+    "pandas ints in pyarrow": lambda: pd.Series([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], dtype="int64[pyarrow]"),
     "a strided view": lambda: np.repeat([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], 2)[::2],
     "read-only": lambda: np.frombuffer(np.array([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]).tobytes(), np.int64),
 }  # fmt: skip
+if not hasattr(pl, "Int128"):  # before polars 1.18
+    del KINDS["polars Int128"]
+
+
+# pyarrow's containers have no comparison with Python's values; what they stand for is given beside them.
+ARROW = {
+    "strings": lambda: (pa.array(list(PATTERN)), list("abc")),
+    "large strings": lambda: (pa.array(list(PATTERN), pa.large_string()), list("abc")),
+    "ints": lambda: (pa.array([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]), [1, 2, 3]),
+    "ints beyond int64": lambda: (
+        pa.array([{"a": 1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN], pa.uint64()),
+        [1, 2**63, 2**63 + 1],
+    ),
+    "dictionary-encoded": lambda: (pa.array(list(PATTERN)).dictionary_encode(), list("abc")),
+    "chunked": lambda: (pa.chunked_array([list(PATTERN[:2]), list(PATTERN[2:])]), list("abc")),
+    "chunked ints": lambda: (pa.chunked_array([[3, 1], [2, 1, 3]]), [1, 2, 3]),
+    "chunked and dictionary-encoded": lambda: (
+        pa.chunked_array([list(PATTERN[:2]), list(PATTERN[2:])]).dictionary_encode(),
+        list("abc"),
+    ),
+    "a column of a table": lambda: (pa.table({"qid": list(PATTERN)})["qid"], list("abc")),
+    "dates": lambda: (
+        pa.array([datetime.date({"a": 2019, "b": 2020, "c": 2021}[p], 1, 1) for p in PATTERN]),
+        [datetime.date(year, 1, 1) for year in (2019, 2020, 2021)],
+    ),
+    "decimals": lambda: (
+        pa.array([Decimal({"a": "0.10", "b": "0.25", "c": "3.00"}[p]) for p in PATTERN]),
+        [Decimal("0.10"), Decimal("0.25"), Decimal("3.00")],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ARROW)
+def test_every_kind_of_pyarrow_array(kind):
+    qid, ids = ARROW[kind]()
+    queries = Queries.from_qid(qid, 5)
+    assert queries.codes.tolist() == [2, 0, 1, 0, 2] and queries.ids.tolist() == ids
+
+
+def test_pyarrow_booleans_are_two_queries():
+    for qid in (pa.array([True, False, True]), pa.chunked_array([[True], [False, True]])):
+        assert Queries.from_qid(qid, 3).codes.tolist() == [1, 0, 1]
+
+
+class Plan(Enum):
+    PREMIUM = 30
+    TRIAL = 0
+    BASIC = 10
+
+
+class Mixed(Enum):
+    """Values of several kinds: sorted by name."""
+
+    NONE = None
+    SOME = "some"
+    ALL = 1
+
+
+class Word(StrEnum):
+    C, B, A = "c", "b", "a"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -62,7 +148,7 @@ def test_every_kind_of_id_is_grouped_in_sorted_order(kind):
     assert (queries.n_rows, queries.n_queries) == (5, 3)
     assert [queries.rows(k).tolist() for k in range(3)] == [[1, 3], [2], [0, 4]]
     assert queries.order.dtype == queries.offsets.dtype == np.int64
-    given_ids = list(np.asarray(KINDS[kind]()))
+    given_ids = list(np.array(list(KINDS[kind]()), object))
     assert list(queries.ids) == [given_ids[1], given_ids[2], given_ids[0]]
 
 
@@ -95,6 +181,14 @@ MISSING = {
     "NaT": lambda: np.array(["2020-01-01", "NaT", "2020-01-01"], "M8[D]"),
     "polars": lambda: pl.Series([1, None, 2]),
     "polars strings": lambda: pl.Series(["a", None, "b"]),
+    "None among ints beyond int64": lambda: [2**63, None, 1],
+    "NaN among ints beyond int64": lambda: [2**63, np.nan, 1],
+    "pyarrow ints": lambda: pa.array([1, None, 2]),
+    "pyarrow strings": lambda: pa.array(["a", None, "b"]),
+    "pyarrow booleans": lambda: pa.array([True, None, False]),
+    "pyarrow, dictionary-encoded": lambda: pa.array(["a", None, "b"]).dictionary_encode(),
+    "pyarrow, chunked": lambda: pa.chunked_array([["a"], [None, "b"]]),
+    "pandas ints in pyarrow": lambda: pd.Series([1, None, 2], dtype="int64[pyarrow]"),
 }
 
 
@@ -136,6 +230,73 @@ def test_ids_that_are_not_one_dimensional_are_an_error(qid):
         Queries.from_qid(qid, 3)
 
 
+@pytest.mark.parametrize(
+    "qid",
+    [
+        [[1, 2], [3], [4]],
+        [[1], 2, 3],
+        [1, [2, 3], 4],
+        [np.zeros(2), np.zeros(3), np.zeros(1)],
+        np.array([[1], [2, 3], [1]], object),
+        [{"q": 1}, {"q": 2}, {"q": 1}],
+        pa.array([[1], [2], [1]]),
+        pl.Series([[1], [2], [1]]),
+    ],
+    ids=lambda qid: type(qid).__name__,
+)
+def test_ragged_and_nested_ids_are_an_error_that_says_so(qid):
+    with pytest.raises(
+        ValueError, match=r"qid has a (list|ndarray|dict) in the place of a single value: give one value per row"
+    ):
+        Queries.from_qid(qid, 3)
+
+
+@pytest.mark.parametrize(
+    "qid",
+    [
+        np.array([b"ab", b"cd", b"ab"], dtype="V2"),
+        np.array([(1, 2), (1, 3), (1, 2)], dtype=[("query", int), ("row", int)]),
+        np.rec.array([(1, 2.0), (1, 3.0), (1, 2.0)], dtype=[("query", int), ("row", float)]),
+    ],
+    ids=["void", "structured", "record"],
+)
+def test_records_and_raw_bytes_are_an_error_that_names_the_dtype(qid):
+    with pytest.raises(TypeError, match=r"qid has the dtype .*one id per row"):
+        Queries.from_qid(qid, 3)
+
+
+def test_ids_without_an_order_among_them_are_an_error():
+    when = datetime.datetime(2020, 1, 1)
+    with pytest.raises(TypeError, match="qid has values that cannot be sorted among themselves"):
+        Queries.from_qid([when, when.replace(tzinfo=datetime.UTC)], 2)
+
+
+@pytest.mark.parametrize(
+    "qid, digits",
+    [
+        ([2.0**53, 2.0**53 + 2, 1.0], 53),
+        (np.array([2**63, 2**63 + 1, 1]), 53),  # an array of floats, since NumPy made it so
+        (np.array([-(2.0**53), 0, 1]), 53),
+        (pd.Series([2**60 + 1, 2**60, 1], dtype=float), 53),
+        (np.array([2**24 + 1, 2**24, 1], np.float32), 24),
+        (np.array([2**11 + 1, 2**11, 1], np.float16), 11),
+        (np.array([2**53 + 1, 2.0**53, 1], object), 53),
+        (array.array("d", [2.0**53, 1, 2]), 53),
+        (pl.Series([2.0**53, 1, 2]), 53),
+    ],
+    ids=str,
+)
+def test_floats_that_cannot_tell_ids_apart_are_an_error(qid, digits):
+    with pytest.raises(ValueError, match=rf"qid has .*from 2\*\*{digits} on.*Give ints or strings"):
+        Queries.from_qid(qid, 3)
+
+
+def test_floats_below_that_bound_are_ids():
+    for dtype, digits in ((np.float64, 53), (np.float32, 24), (np.float16, 11)):
+        qid = np.array([2**digits - 1, 2**digits - 2, 0.5], dtype)
+        assert Queries.from_qid(qid, 3).codes.tolist() == [2, 1, 0]
+
+
 def test_complex_ids_are_an_error():
     with pytest.raises(TypeError, match="qid holds complex"):
         Queries.from_qid([1j, 2.0], 2)
@@ -149,6 +310,14 @@ def test_no_rows_are_an_error():
 def test_no_ids_are_an_error_with_the_remedy():
     """Case 5: inside scikit-learn's searches, qid goes missing where metadata routing is off."""
     with pytest.raises(ValueError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+        Queries.from_qid(None, 3)
+
+
+def test_the_remedy_says_that_the_setting_belongs_to_a_thread():
+    """In another thread it was not made, whatever the main thread did."""
+    with sklearn.config_context(enable_metadata_routing=True), ThreadPoolExecutor(1) as pool:
+        assert not pool.submit(sklearn.get_config).result()["enable_metadata_routing"]
+    with pytest.raises(ValueError, match=r"belongs to the thread: in another one .*there"):
         Queries.from_qid(None, 3)
 
 

@@ -1,5 +1,7 @@
 """d_Q: optimal transport between two queries' items, squared distances, uniform weights."""
 
+import sys
+
 import numpy as np
 import ot
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from skfairrank import SensitiveSubspaceMetric
+from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels import transport as kernels
 from skfairrank.transport import pairing_cost, transport_plan
 
@@ -234,6 +236,39 @@ def test_gaps_of_exactly_twice_the_largest_move_leave_the_identity_optimal():
     X = np.array([[0.0], [2.0]])
     distance = moved_distances(X, [0, 2], np.zeros((0, 1)), np.array([[1.0], [-1.0]]))
     assert distance.tolist() == [1.0] == [reference.transport_distance(X, np.array([[1.0], [1.0]]))]
+
+
+@pytest.mark.parametrize("n, bounded", [(kernels.LARGEST_ASSIGNMENT, False), (kernels.LARGEST_ASSIGNMENT + 1, True)])
+def test_longer_queries_are_charged_the_identity_pairing(n, bounded):
+    """Items on a line exchanged two by two: the cheapest pairing costs nothing, the identity 1 for each item that moves."""
+    X, e = np.arange(float(n))[:, None], np.zeros((n, 1))
+    e[: n - n % 2 : 2], e[1::2] = 1.0, -1.0
+    distance = moved_distances(X, [0, n], np.zeros((0, 1)), e)
+    assert distance[0] == ((n - n % 2) / n if bounded else 0.0)
+
+
+def test_the_gaps_of_longer_queries_are_not_asked_for():
+    """That would take time like the square of their size."""
+    n = kernels.LARGEST_ASSIGNMENT + 1
+    X = np.arange(n + 2.0)[:, None]
+    assert gaps_of(X, [0, n, n + 2], np.zeros((0, 1))).tolist() == [0.0, 1.0]
+
+
+def test_an_ascent_on_one_long_query_needs_no_more_memory_than_its_rows():
+    """A forgotten qid: a matrix of 30,000 by 30,000 costs would be 7 GiB."""
+    resource = pytest.importorskip("resource")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30_000, 2)), rng.integers(0, 2, 30_000)
+
+    def fit(**settings):
+        ranker = SenSTIRRanker([[1.0, 0.0]], fair_start=0.0, max_iter=3, n_samples=2, random_state=0, **settings)
+        return ranker.fit(X, y, qid=np.zeros(len(X), int))
+
+    fit(rho=0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB, or in bytes (macOS)
+    for settings in ({}, {"full_step_size": 1.0, "full_n_steps": 50}, {"subspace_n_starts": None}):
+        assert fit(**settings).history_["query_distance"].any()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 500_000 or sys.platform == "darwin"
 
 
 # Through the metric

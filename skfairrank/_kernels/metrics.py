@@ -92,8 +92,8 @@ def inversions(first, last, s1, s2, offsets, out):
 def mean_hinge_over_pairs(first, last, ratio, merit, offsets, out):
     """Fill out[q] with the mean of max(0, a_i - a_j) over the pairs with M_i >= M_j > 0, a the ratio; nan if there are none.
 
-    n log n: with the ratios in descending order a_1 >= a_2 >= ..., the sum over pairs is that of (a_r - a_r+1) times the number of
-    pairs with i among the first r and j among the others. The numbers are exact and the differences not negative, so nothing cancels.
+    n log n: with the ratios in descending order a_1 >= a_2 >= ..., the sum over pairs is that of (a_r - a_r+1) times the number
+    of pairs with i among the first r and j among the others. Numbers are exact, no difference is negative: nothing cancels.
     """
     by_merit, by_ratio = _descending(first, last, merit, offsets), _descending(first, last, ratio, offsets)
     start, most = offsets[first], widest(first, last, offsets)
@@ -124,7 +124,7 @@ def mean_hinge_over_pairs(first, last, ratio, merit, offsets, out):
             total += between * (previous - ratio[row])
             previous, k = ratio[row], level[row - lo]
             before = _count_up_to(tree, k - 1)
-            # The row leaves the others: it was j of the rows passed with as much merit, and becomes i of the rows left with no more.
+            # The row was j of the rows passed with as much merit, and becomes i of the rows left with no more.
             between += (n_relevant - above[k]) - (passed - before) - 1 - _count_up_to(tree, k)
             passed += 1
             _count_one(tree, n_levels, k)

@@ -17,6 +17,10 @@ __all__ = ["assignment", "smallest_gaps", "transport_distances"]
 # Of a projected difference, beside the largest entry before projection. A smaller one costs time, a larger one could hide a gap.
 ROUNDING = 16 * 2.0**-52
 
+# Items of the largest query whose d_Q is found by assignment: that takes memory like the square of their number, and time like its
+# cube. For longer queries the identity pairing, which the regulariser uses anyway, gives an upper bound.
+LARGEST_ASSIGNMENT = 500
+
 
 @njit
 def assignment(cost, n, column_of_row):
@@ -93,9 +97,9 @@ def _fair_columns(X, rows, lo, n, basis, fair, along):
 
 
 @njit(counts=False)
-def _asks_for_more(gap, largest):
-    """Whether what is known of a gap leaves open if it is at least twice the largest move."""
-    return gap <= 0.0 and -gap < 2.0 * largest
+def _asks_for_more(n, gap, largest):
+    """Whether what is known of the gap of n items leaves open if it is at least twice the largest move, and that counts."""
+    return n <= LARGEST_ASSIGNMENT and gap <= 0.0 and -gap < 2.0 * largest
 
 
 @njit
@@ -104,19 +108,20 @@ def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
 
     Only whether that gap is at least twice the largest move counts. gaps[q] > 0 is the gap itself; gaps[q] < 0 says that it is at
     least -gaps[q]; 0 that nothing is known. Distances that are zero up to rounding do not count. Pairs of items are given up as
-    soon as some of their features tell them far enough apart.
+    soon as some of their features tell them far enough apart. Nothing is asked of queries of more than LARGEST_ASSIGNMENT items.
     """
     d, widest = X.shape[1], 0
     for b in range(first, last):
-        if _asks_for_more(gaps[queries[b]], largest[b]):
-            widest = max(widest, offsets[b + 1] - offsets[b])
+        n = offsets[b + 1] - offsets[b]
+        if _asks_for_more(n, gaps[queries[b]], largest[b]):
+            widest = max(widest, n)
     if widest == 0:
         return
     fair, total = np.empty((d, widest)), np.empty(widest)
     for b in range(first, last):
-        if not _asks_for_more(gaps[queries[b]], largest[b]):
-            continue
         lo, n = offsets[b], offsets[b + 1] - offsets[b]
+        if not _asks_for_more(n, gaps[queries[b]], largest[b]):
+            continue
         scale = _fair_columns(X, rows, lo, n, basis, fair, total)
         zero = (ROUNDING * scale) ** 2 * d
         reach = 4.0 * largest[b]  # with room, so that larger moves need not ask again
@@ -168,7 +173,7 @@ def _diagonal_is_least(cost, n):
 @njit(counts=False)
 def _may_trade_places(n, gap, cost, largest):
     """Whether moved items may come nearer to others than to where they came from."""
-    return n > 1 and cost > 0.0 and abs(gap) < 2.0 * largest
+    return 1 < n <= LARGEST_ASSIGNMENT and cost > 0.0 and abs(gap) < 2.0 * largest
 
 
 @njit
@@ -179,7 +184,8 @@ def transport_distances(
 
     Moves within the sensitive subspace cost nothing and change no distance. identity_cost[b] is the mean cost of pairing every
     item with itself, largest[b] the largest ||P e_i||. The identity is optimal if no two (different) items are closer than twice
-    that; else if the diagonal holds every row's minimum; else the assignment problem is solved.
+    that; else if the diagonal holds every row's minimum; else the assignment problem is solved. Queries of more than
+    LARGEST_ASSIGNMENT items keep the cost of the identity, an upper bound.
     """
     d, widest = X.shape[1], 0
     for b in range(first, last):

@@ -121,31 +121,36 @@ class Difference:
         whole = float((self._deviations**2).sum())
         return min(float(((self._deviations @ basis.T) ** 2).sum()) / whole, 1.0) if whole > 0 else float("nan")
 
-    def determining_columns(self, X: np.ndarray) -> list[int]:
-        """Columns of X that alone determine the attribute, though it is not among the columns by name.
+    def determining_columns(self, X: np.ndarray) -> dict[int, bool]:
+        """Columns of X that alone determine the attribute, and whether they do so as a copy of it.
 
-        A number is determined by a column that is a straight line in it; classes by a column each of whose values occurs in one
-        class only, and which has few values or none of whose classes reach into another.
+        A number is determined by a column that is a straight line in it, its copy. Classes are determined by a column each of
+        whose values occurs in one class only: if it has few values it is a copy of the attribute or finer than it, such as an
+        indicator, or codes; else its classes must not reach into each other, as an age tells the young from the old.
         """
         n, values = len(self.order), self.attribute.values[self.order]
         if n < _LEAST_ROWS or len(np.unique(values)) < 2:
-            return []
+            return {}
         if not self.attribute.is_numeric and np.bincount(values.astype(np.int64)).min() < _LEAST_MEMBERS:
-            return []
+            return {}
         look = self.order[:: -(-n // _LOOK)]
         sample, at_look = X[look].astype(np.float64), self.attribute.values[look]
-        candidates = [j for j in np.flatnonzero(self.varies).tolist() if self._determines(sample[:, j], at_look)]
-        return [j for j in candidates if self._determines(X[self.order, j].astype(np.float64), values)]
+        candidates = [j for j in np.flatnonzero(self.varies).tolist() if any(self._determines(sample[:, j], at_look))]
+        found = {j: self._determines(X[self.order, j].astype(np.float64), values) for j in candidates}
+        return {j: is_copy for j, (determines, is_copy) in found.items() if determines}
 
-    def _determines(self, column: np.ndarray, values: np.ndarray) -> bool:
+    def _determines(self, column: np.ndarray, values: np.ndarray) -> tuple[bool, bool]:
+        """Whether a column determines the attribute, and whether as a copy."""
         if self.attribute.is_numeric:
             column, values = column - column.mean(), values - values.mean()
             length = np.sqrt((column @ column) * (values @ values))
-            return length > 0 and abs(column @ values) > (1.0 - 1e-9) * length
+            is_line = bool(length > 0 and abs(column @ values) > (1.0 - 1e-9) * length)
+            return is_line, is_line
         by_value = np.argsort(column, kind="stable")
         column, values = column[by_value], values[by_value]
         same, switches = column[1:] == column[:-1], values[1:] != values[:-1]
         if (same & switches).any():
-            return False
+            return False, False
         n_values, n_classes = int((~same).sum()) + 1, len(np.unique(values))
-        return n_values <= len(column) / 5 or int(switches.sum()) == n_classes - 1
+        has_few_values = n_values <= len(column) / 5
+        return has_few_values or int(switches.sum()) == n_classes - 1, has_few_values

@@ -198,15 +198,9 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         self.difference_shares_ = {
             difference.attribute.name: difference.share_within(self.sensitive_basis_) for difference, _ in learned
         }
-        self.determining_columns_ = self._determining_columns(X, [difference for difference, _ in learned])
+        self._find_determining_columns(X, learned, warn and uses_directions)
         if not uses_directions:
             return self
-        for name, columns in self.determining_columns_.items():
-            if columns and warn:
-                warn_caller(
-                    f"Columns {columns} of X: each alone determines the sensitive {name}, and directions learned from it leave a "
-                    "part of them. Name them, SensitiveSubspaceMetric(sensitive_columns=[...]), or leave them out of X."
-                )
         if learned and len(self.sensitive_basis_) == X.shape[1]:
             ranks = {
                 difference.attribute.name: len(_orthonormal_rows(rows[rows.any(axis=1)], self.rank_tolerance))
@@ -413,15 +407,20 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
             raise ValueError(f"{type(model).__name__} has no coef_ after fit: the metric needs a linear model.")
         return np.asarray(model.coef_, dtype=np.float64).reshape(-1, features.shape[1])
 
-    def _determining_columns(self, X, differences):
-        """Names of the columns that give an attribute away, except those that are named as sensitive."""
+    def _find_determining_columns(self, X, learned, warn):
+        """Set `determining_columns_`, and warn of those that are copies of an attribute."""
         named = set() if self.sensitive_columns is None else set(self._column_positions())
-        return {
-            difference.attribute.name: [
-                self._column_name(j) for j in difference.determining_columns(X) if j not in named
-            ]
-            for difference in differences
-        }
+        self.determining_columns_ = {}
+        for difference, _ in learned:
+            found = {j: is_copy for j, is_copy in difference.determining_columns(X).items() if j not in named}
+            name = difference.attribute.name
+            self.determining_columns_[name] = [self._column_name(j) for j in found]
+            copies = [self._column_name(j) for j, is_copy in found.items() if is_copy]
+            if copies and warn:
+                warn_caller(
+                    f"Columns {copies} of X: each alone determines the sensitive {name}, and directions learned from it leave a "
+                    "part of them. Name them, SensitiveSubspaceMetric(sensitive_columns=[...]), or leave them out of X."
+                )
 
     def _column_name(self, position):
         names = getattr(self, "feature_names_in_", None)

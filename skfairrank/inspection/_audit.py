@@ -120,7 +120,7 @@ def audit(
     is_sorted = isinstance(make_policy(policy, n_samples=n_samples, random_state=seed), Deterministic)
     hypothetical = _hypothetical_rows(named, X, qid, X_hypothetical, metric)
     warn_unless_order_matters(queries.group(y), queries, "ndcg")
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
     for name, fitted in named.items():
         s = queries.group(_scores(fitted, X, qid, len(y), "X"))
         exposures = expected_exposure(Deterministic(), s, queries), expected_exposure(drawn, s, queries)

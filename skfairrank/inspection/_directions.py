@@ -15,8 +15,8 @@ __all__ = ["SensitiveDirectionsDisplay"]
 class SensitiveDirectionsDisplay:
     """Bars for the groups' gap in each feature, and a marker for each entry of a sensitive direction.
 
-    Where markers stand inside bars, the directions hold less than the groups' difference; where they lie on the other side of zero
-    than the bulk of a direction, the direction says what predicts the group rather than how the groups differ. Make one by
+    Where markers stand inside bars, the directions hold less than the groups' difference; where they lie on the other side of
+    zero than the bulk of a direction, the direction says what predicts the group rather than how the groups differ. Make one by
     `from_estimator`.
 
     Parameters
@@ -81,7 +81,9 @@ class SensitiveDirectionsDisplay:
         ax = axes_for(ax, figsize=(5.6, 1.6 + 0.26 * len(shown)), display="SensitiveDirectionsDisplay")
         self.ax_, self.figure_ = ax, ax.figure
         gaps = table["gap"].to_numpy()
-        self.bars_ = ax.barh(places, 2 * gaps, left=-gaps, color="0.88", height=0.8, label="gap of the groups, either way")
+        self.bars_ = ax.barh(
+            places, 2 * gaps, left=-gaps, color="0.88", height=0.8, label="gap of the groups, either way"
+        )
         self.lines_ = []
         for k, name in enumerate(table.columns[:-1]):
             self.lines_ += ax.plot(

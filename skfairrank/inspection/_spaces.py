@@ -72,7 +72,7 @@ def _is_same(part, metric) -> bool:
         return True
     arrays = ("directions_", "sensitive_basis_")  # also of a copy, such as one that was pickled
     return type(part) is type(metric) and all(
-        np.array_equal(getattr(part, name, None), getattr(metric, name)) for name in arrays
+        hasattr(part, name) and np.array_equal(getattr(part, name), getattr(metric, name)) for name in arrays
     )
 
 

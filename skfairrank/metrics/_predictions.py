@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Hashable
 from functools import lru_cache
 
 import numpy as np
@@ -86,13 +87,13 @@ def _may_ask_for_qid(estimator, method: str) -> bool:
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps]
         return _may_ask_for_qid(steps[-1], method) or any(_may_ask_for_qid(step, "transform") for step in steps[:-1])
-    kind = type(estimator)
+    kind: Hashable = type(estimator)
     hands_on = getattr(kind, "get_metadata_routing", None) not in (None, BaseEstimator.get_metadata_routing)
     return hands_on or _takes_qid(kind, method)
 
 
 @lru_cache(maxsize=256)
-def _takes_qid(kind: type, method: str) -> bool:
+def _takes_qid(kind: Hashable, method: str) -> bool:
     if "qid" in getattr(kind, f"__metadata_request__{method}", ()):
         return True
     try:
