@@ -174,8 +174,9 @@ print(judge({"plain ranker": plain, f"chosen, rho {rho:g}": search.best_estimato
 # %%
 # One split shows little: of 200 unseen people few are young, and the disparity of one split may well go the wrong
 # way. So the same again with other people held out, search included, and the differences between the ranker chosen
-# and the plain one. On three splits tau rises by .135 ±.010, at no loss of NDCG that can be seen (.000 ±.008). The disparity, which
-# the search asked for, fell in cross-validation; on unseen people it does not (.000 ±.003): there are too few young ones.
+# and the plain one. On three splits tau rises by .135 ±.010, at no loss of NDCG that can be seen (.000 ±.008). The
+# disparity, which the search asked for, fell in cross-validation; on unseen people it does not (.000 ±.003): there are
+# too few young ones.
 
 
 def chosen_less_plain(split):

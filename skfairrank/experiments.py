@@ -7,9 +7,7 @@ learning rate is .04 (the paper says .001, which is too small for the published 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -203,12 +201,12 @@ class Experiment:
     def fit(self, ranker):
         """Fit on the training queries, with metadata routing on, which hands `qid` through pipelines; returns it."""
         train = self.train
-        with config_context(enable_metadata_routing=True), _as_in_the_paper():
+        with config_context(enable_metadata_routing=True):
             return ranker.fit(train.X, train.y, qid=train.qid, sensitive_features=train.groups)
 
     def fit_metric(self) -> SensitiveSubspaceMetric:
         """The fair metric, learned from the training queries."""
-        return _fitted(self.metric, self.train)
+        return clone(self.metric).fit(self.train.X, sensitive_features=self.train.groups)
 
     def judge(self, ranker, *, n_samples: int | str = "exact", random_state=None) -> dict[str, float]:
         """What a fitted ranker reaches on the test queries.
@@ -253,23 +251,11 @@ def synthetic_experiment(random_state: int = 0) -> Experiment:
     return _synthetic(*sides)
 
 
-@contextmanager
-def _as_in_the_paper():
-    """Without the warning that the lost feature, 0 for the minority, alone determines the attribute: that is the task."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*alone determines the sensitive", category=UserWarning)
-        yield
-
-
-def _fitted(metric, train: Side):
-    with _as_in_the_paper():
-        return clone(metric).fit(train.X, sensitive_features=train.groups)
-
-
 def _synthetic(train: Side, test: Side) -> Experiment:
     metric = SensitiveSubspaceMetric(classifier=LogisticRegression(C=100), scale="raw")
+    fitted = clone(metric).fit(train.X, sensitive_features=train.groups)
     X, qid = np.vstack([train.X, test.X]), np.concatenate([train.qid, test.qid])
-    nearest = nearest_queries(test.X, X, qid=test.qid, qid_reference=qid, metric=_fitted(metric, train))
+    nearest = nearest_queries(test.X, X, qid=test.qid, qid_reference=qid, metric=fitted)
     return Experiment("Synthetic", train, test, nearest.hypothetical(X), metric, **SYNTHETIC, trivial_columns=(1,))
 
 

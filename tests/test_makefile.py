@@ -1,5 +1,6 @@
 """What `make` prints: what happens and what goes wrong, never the commands that do it."""
 
+import os
 import shutil
 import subprocess
 
@@ -40,7 +41,10 @@ def make(tmp_path):
     def run(*arguments):
         python = f"PYTHON={tmp_path / 'tools' / 'python3'}"
         command = ["make", "--no-print-directory", "-C", str(tmp_path), *arguments, python]
-        return subprocess.run(command, capture_output=True, text=True)
+        # These tests may themselves have been started by make, whose settings are not meant for this one.
+        mine = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTEST_ARGS", "BENCH")
+        env = {name: value for name, value in os.environ.items() if name not in mine}
+        return subprocess.run(command, capture_output=True, text=True, env=env)
 
     return run
 
