@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from skfairrank._arguments import names_queries
 from skfairrank._validation import as_values
 from skfairrank.metrics._scorers import ranking_scores
 from skfairrank.queries import Queries
@@ -28,7 +29,7 @@ from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 __all__ = ["QueryRanker"]
 
 # What the libraries call the queries; made here from qid and eval_qid.
-_OWN = {"group": "qid", "group_id": "qid", "eval_group": "eval_qid", "eval_X": "eval_set", "eval_y": "eval_set"}
+_OWN = {"group": "qid", "groups": "qid", "group_id": "qid", "query_id": "qid", "eval_group": "eval_qid", "eval_X": "eval_set", "eval_y": "eval_set"}
 # Lists with one entry for each evaluation set, the entry having one value per row (or per query).
 _PER_EVAL_SET = ("eval_sample_weight", "eval_init_score", "sample_weight_eval_set", "base_margin_eval_set")
 # Arguments with a fitted model to go on from.
@@ -107,6 +108,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             tags.non_deterministic = inner.non_deterministic
         return tags
 
+    @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, *, qid=None, sensitive_features=None, **fit_params):
         """Fit a clone of the model on the rows sorted by query.
@@ -151,6 +153,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         X = _as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         y = _as_labels(y, X)
+        _refuse_other_names(fit_params)
         queries = queries_in_fit(qid, _num_samples(X))
         estimator = self._model_to_fit()
         if is_classifier(estimator) and not hasattr(estimator, "decision_function"):
@@ -160,7 +163,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             )
         argument = _query_argument(estimator)
         taken = inspect.signature(estimator.fit).parameters
-        _check_fit_params(fit_params, queries)
+        _refuse_row_numbers(fit_params, queries)
 
         arguments = {
             name: value if name in _NOT_PER_ROW else _sort_if_per_row(value, queries, name)
@@ -310,10 +313,13 @@ def _model_to_go_on_from(model, name: str, estimator):
     return model
 
 
-def _check_fit_params(fit_params, queries: Queries) -> None:
+def _refuse_other_names(fit_params) -> None:
     for name, ours in _OWN.items():
         if name in fit_params:
             raise ValueError(f"{name} is made by QueryRanker: pass {ours} instead, rows in any order.")
+
+
+def _refuse_row_numbers(fit_params, queries: Queries) -> None:
     given = [name for name in _ROW_NUMBERS if fit_params.get(name) is not None]
     if given and not queries.is_grouped:
         raise ValueError(

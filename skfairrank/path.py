@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skfairrank import scores
+from skfairrank._arguments import names_queries
 from skfairrank.adversary import ADVERSARIES
 from skfairrank.plackett_luce import EXACT_LIMIT
 from skfairrank.rankers import SenSTIRRanker
@@ -58,6 +59,7 @@ class SenSTIRPath:
         return np.stack([ranker.predict(X) for ranker in self.rankers])
 
 
+@names_queries
 def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, estimator=None, **params):
     """Fit `SenSTIRRanker` along rho, each fit starting from the last one's weights.
 

@@ -10,6 +10,7 @@ import numbers
 
 import numpy as np
 
+from skfairrank._arguments import names_queries
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import policy as _policy
 from skfairrank._kernels.threads import over_queries
@@ -54,6 +55,7 @@ def _over_samples(kernel, h, queries, n_samples, random_state, *outs):
     over_queries(kernel, queries.offsets, work, h, queries.offsets, key, n_samples, *outs)
 
 
+@names_queries
 def sample_rankings(scores, *, qid=None, n_samples=1, random_state=None):
     """Draw rankings of every query's items from the Plackett-Luce policy.
 
@@ -93,6 +95,7 @@ def draw_rankings(scores, queries, *, n_samples, random_state):
     return queries.ungroup(ranks, axis=1)
 
 
+@names_queries
 def log_probability(scores, ranks, *, qid=None):
     """Log-probability of rankings under the Plackett-Luce policy (Bower et al. 2021, equation 1), query by query.
 
@@ -147,6 +150,7 @@ def log_probability(scores, ranks, *, qid=None):
     return out
 
 
+@names_queries
 def rank_probabilities(scores, *, qid=None):
     """Probability of every item at every rank, summed exactly over subsets.
 
@@ -187,6 +191,7 @@ def rank_probabilities(scores, *, qid=None):
     return queries.ungroup(out)
 
 
+@names_queries
 def expected_exposure(scores, *, qid=None, k=None, n_samples="exact", random_state=None):
     """Expected exposure of each item: the mean of 1 / log2(1 + rank) under the Plackett-Luce policy.
 

@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skfairrank._features import validate_features
 from skfairrank._warnings import warn_caller
 from skfairrank.fair_metrics._attributes import read_attributes, read_column, said_of
 from skfairrank.fair_metrics._differences import Difference
@@ -161,7 +162,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
 
     def _fit(self, X, sensitive_features, *, warn, uses_directions=True):
         self._validate_params()
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = validate_features(self, X, dtype=[np.float64, np.float32])
         if self.directions is not None and self.sensitive_columns is not None:
             raise ValueError("Give either directions or sensitive_columns, not both.")
         learned, names = [], []
@@ -232,7 +233,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         projected : ndarray of float, shape (n_rows, n_features)
         """
         check_is_fitted(self, "sensitive_basis_")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_features(self, X, dtype=[np.float64, np.float32], reset=False)
         return self._project(X)
 
     def _project(self, X):
@@ -328,7 +329,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         return distances
 
     def _projected_queries(self, X, qid, name):
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_features(self, X, dtype=np.float64, reset=False)
         queries = Queries.single(len(X)) if qid is None else Queries.from_qid(qid, len(X), name=name)
         return self._project(X), queries
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._arguments import names_queries
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
 from skfairrank._kernels.threads import over_queries
 from skfairrank._validation import check_relevance, check_scores
@@ -28,6 +29,7 @@ __all__ = [
 TIES = ("larger_label", "average")
 
 
+@names_queries
 def group_exposure_disparity(
     y,
     s,
@@ -138,6 +140,7 @@ def exposure_disparity(y, group, exposure, queries: Queries, ties="larger_label"
     return PerQuery(values, defined, "group_exposure_disparity", reason, replace_undefined_by)
 
 
+@names_queries
 def group_exposure_difference(
     s, *, qid, sensitive_features, policy="deterministic", n_samples=100, random_state=None, reduce="mean"
 ):
@@ -210,6 +213,7 @@ def exposure_difference(group, exposure, queries: Queries) -> PerQuery:
     return PerQuery(values, n_present > 1, "group_exposure_difference", reason, is_selective=True)
 
 
+@names_queries
 def individual_exposure_disparity(
     y,
     s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._arguments import names_queries
 from skfairrank._kernels.metrics import inversions
 from skfairrank._kernels.threads import over_queries
 from skfairrank._validation import check_scores
@@ -14,6 +15,7 @@ from skfairrank.utilities import sorting_work
 __all__ = ["kendall_tau", "kendall_tau_score"]
 
 
+@names_queries
 def kendall_tau_score(s1, s2, *, qid, reduce="mean"):
     r"""Kendall's tau between the rankings by two scores, averaged over queries (Bower et al. 2021, appendix B).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skfairrank._arguments import names_queries
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.metrics._per_query import PerQuery
@@ -15,6 +16,7 @@ from skfairrank.utilities import discounts, gains, ideal_dcg
 __all__ = ["ndcg", "ndcg_score", "order_matters", "stochastic_ndcg_score", "warn_unless_order_matters"]
 
 
+@names_queries
 def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan, reduce="mean"):
     r"""NDCG of the ranking by descending scores, averaged over queries.
 
@@ -76,6 +78,7 @@ def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan, r
     return _scored("ndcg_score", policy, y, s, qid, k, gain, replace_undefined_by, reduce)
 
 
+@names_queries
 def stochastic_ndcg_score(
     y,
     s,

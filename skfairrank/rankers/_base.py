@@ -9,8 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skfairrank._arguments import names_queries
+from skfairrank._features import validate_features
 from skfairrank._random import spawn_generators
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
@@ -34,7 +36,7 @@ class LinearRanker(RankingMixin, BaseEstimator):
 
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
+        X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
         check_magnitude(X)
         return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
 
@@ -50,7 +52,7 @@ class LinearRanker(RankingMixin, BaseEstimator):
         scores : ndarray of float64, shape (n_rows,)
         """
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if X.shape[1] != len(self.coef_):
             raise NotFittedError(
                 f"The last fit of this {type(self).__name__} failed: its weights are those of an earlier fit with "
@@ -181,6 +183,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, *, qid=None, sensitive_features=None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._arguments import names_queries
 from skfairrank._random import as_generator
 from skfairrank.rankers._base import LinearRanker
 
@@ -38,6 +39,7 @@ class RandomRanker(LinearRanker):
     def __init__(self, *, random_state=None):
         self.random_state = random_state
 
+    @names_queries
     def fit(self, X, y, *, qid=None, sensitive_features=None):
         """Draw the weights; X, y and qid are only checked.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skfairrank._arguments import names_queries
 from skfairrank._folds import warn_if_queries_are_cut
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank._warnings import warn_caller
@@ -56,6 +57,7 @@ class RankingMixin:
         tags.target_tags.positive_only = True
         return tags
 
+    @names_queries
     def rank(self, X, *, qid=None):
         """Rank of each row within its query, by descending score; ties in row order.
 
@@ -77,6 +79,7 @@ class RankingMixin:
         ranks[descending_order(queries.group(scores), queries.offsets)] = position
         return queries.ungroup(ranks)
 
+    @names_queries
     def sample_rankings(self, X, *, qid=None, n_samples=1, random_state=None):
         """Rankings drawn from the Plackett-Luce policy of the scores.
 
@@ -96,6 +99,7 @@ class RankingMixin:
         """
         return sample_rankings(self.predict(X), qid=qid, n_samples=n_samples, random_state=random_state)
 
+    @names_queries
     def score(self, X, y, *, qid=None, sample_weight=None):
         """NDCG of the rows sorted by descending score, averaged over the queries.
 
