@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.inspection import audit, nearest_queries
@@ -116,13 +116,14 @@ def test_every_ranker_of_one_table_in_its_own_space(task):
     rankers = {
         "plain": LinearRegression().fit(X, y),
         "standard": fitted(make_pipeline(StandardScaler(), ranker()), task),
-        "minmax": fitted(make_pipeline(MinMaxScaler(), ranker()), task),
+        "maxabs": fitted(make_pipeline(MaxAbsScaler(), ranker()), task),
         "other pipeline": make_pipeline(MinMaxScaler(), LinearRegression()).fit(X, y),
     }
     table = audit(rankers, X, y, qid=qid, metric=metric)
-    space = {name: StandardScaler().fit_transform(X) for name in rankers} | {"minmax": MinMaxScaler().fit_transform(X)}
+    space = {name: StandardScaler().fit_transform(X) for name in rankers} | {"maxabs": MaxAbsScaler().fit_transform(X)}
     for name, estimator in rankers.items():
         assert table.loc[name, "tau"] == tau_in(metric, space[name], estimator, X, qid), name
+    assert table.loc["maxabs", "tau"] != tau_in(metric, space["standard"], rankers["maxabs"], X, qid)
 
 
 def test_a_metric_of_nobody_is_asked_about_the_features_that_it_fits(task):

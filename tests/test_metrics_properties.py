@@ -20,6 +20,8 @@ from metrics_under_test import (
     sampling,
 )
 
+from skfairrank.metrics import individual_exposure_disparity
+
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 every_metric = pytest.mark.parametrize("name", METRICS)
 ragged = st.lists(st.integers(1, 50), min_size=1, max_size=6)
@@ -257,3 +259,13 @@ def test_100_000_rows_in_5000_queries_take_less_than_a_fifth_of_a_second():
         METRICS["ndcg"](data)
         times.append(time.perf_counter() - start)
     assert min(times) < 0.2
+
+
+def test_100_000_rows_of_one_query_take_the_individual_disparity_less_than_half_a_second():
+    """All pairs took 73 seconds."""
+    rng = np.random.default_rng(0)
+    y, s, qid = rng.random(100_000), rng.normal(size=100_000), np.zeros(100_000)
+    individual_exposure_disparity(y[:9], s[:9], qid=qid[:9], policy="deterministic")
+    start = time.process_time()
+    individual_exposure_disparity(y, s, qid=qid, policy="deterministic")
+    assert time.process_time() - start < 0.5

@@ -50,6 +50,19 @@ def test_coefficients_of_the_disparity_are_one_by_the_sum_of_relevances():
     assert defined.tolist() == [True, True, False] and tied.tolist() == [False, True, False]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_order_of_rows_changes_no_bit_of_the_coefficients(seed):
+    """So no tie, however close to the limit of rounding, is one in one order and none in another."""
+    rng = np.random.default_rng(seed)
+    y, group = rng.exponential(size=200) * 10.0 ** rng.integers(-3, 3, 200), rng.integers(0, 2, 200)
+    coefficients, _, tied = disparity_coefficients(y, group, np.array([0, 200]))
+    for _ in range(10):
+        rows = rng.permutation(200)
+        shuffled, _, also_tied = disparity_coefficients(y[rows], group[rows], np.array([0, 200]))
+        np.testing.assert_array_equal(shuffled, coefficients[rows])
+        assert also_tied == tied
+
+
 def test_three_groups_are_an_error_that_speaks_of_the_ranker(task):
     X, chosen, qid, _ = task
     with pytest.raises(ValueError, match=r"3 groups \(0, 1, 2\), and FairPGRanker compares 2\. Merge groups\.$"):

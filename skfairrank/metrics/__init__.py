@@ -1,6 +1,7 @@
 """Metrics of rankings with queries, and the same metrics as scikit-learn scorers.
 
-Every metric takes `qid`, one query id per row in any order, and averages over queries.
+Every metric takes `qid`, one query id per row in any order, computes a value for each query, and averages over queries
+(``reduce="mean"``) or returns the values (``reduce=None``).
 """
 
 from skfairrank.metrics._exposure import (
