@@ -39,11 +39,7 @@ def _first_that_is_no_number(X):
     """(name or position, a value) of the first column with a value that is no number; None if there is none."""
     try:
         frame = (
-            X
-            if isinstance(X, pd.DataFrame)
-            else X.to_pandas()
-            if hasattr(X, "to_pandas")
-            else pd.DataFrame(np.asarray(X))
+            X.to_pandas() if hasattr(X, "to_pandas") else pd.DataFrame(X if hasattr(X, "columns") else np.asarray(X))
         )
     except (ValueError, TypeError):
         return None

@@ -29,7 +29,10 @@ from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 __all__ = ["QueryRanker"]
 
 # What the libraries call the queries; made here from qid and eval_qid.
-_OWN = {"group": "qid", "groups": "qid", "group_id": "qid", "query_id": "qid", "eval_group": "eval_qid", "eval_X": "eval_set", "eval_y": "eval_set"}
+_OWN = {
+    **dict.fromkeys(("group", "groups", "group_id", "query_id"), "qid"),
+    "eval_group": "eval_qid", "eval_X": "eval_set", "eval_y": "eval_set",
+}
 # Lists with one entry for each evaluation set, the entry having one value per row (or per query).
 _PER_EVAL_SET = ("eval_sample_weight", "eval_init_score", "sample_weight_eval_set", "base_margin_eval_set")
 # Arguments with a fitted model to go on from.

@@ -153,7 +153,7 @@ def test_where_the_user_says_comes_first_then_beside_the_package_then_home(monke
     monkeypatch.setenv("HOME", str(tmp_path))
     beside, home = core.folders()
     assert beside.parent == Path(skfairrank.__file__).parent / "_kernels" / "__pycache__"
-    assert beside.name == home.name == said.name and tmp_path in home.parents or os.name == "nt"
+    assert (beside.name == home.name == said.name and tmp_path in home.parents) or os.name == "nt"
 
     def home_of_nobody():
         raise RuntimeError

@@ -1,4 +1,6 @@
-"""Threads: blocks of queries on several of them, and BLAS on one. Every query writes only its own slots, so results do not depend on the number of threads.
+"""Threads: blocks of queries on several of them, and BLAS on one.
+
+Every query writes only its own slots, so results do not depend on the number of threads.
 
 Python threads around kernels that release the GIL, rather than numba's parallel loops: those abort the process when two
 joblib threads enter them at once, or after a fork.
@@ -23,7 +25,8 @@ WORTH_A_THREAD = 250_000
 _pool: ThreadPoolExecutor | None = None
 
 # Contexts of `one_blas_thread` that are open in this process, and the numbers of threads before the first of them.
-_blas_lock, _n_open, _blas_before = Lock(), 0, []
+_blas_lock, _n_open = Lock(), 0
+_blas_before: list = []
 
 
 def _forget_threads() -> None:

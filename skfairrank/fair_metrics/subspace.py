@@ -64,7 +64,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         Linear regressor for numeric attributes of more than two values; default ``RidgeCV()``.
     distinct : bool, default=True
         Learn on distinct rows: a person who appears in many queries counts once.
-    max_rows : int or None, default=100_000
+    max_rows : int or None, default=30_000
         Rows, a random sample, on which a classifier or regressor is fitted at most. Differences and gaps always count all rows.
     rank_tolerance : float, default=1e-6
         Directions, scaled to unit length, whose singular values fall below this times the largest count as dependent on the
@@ -129,7 +129,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         classifier=None,
         regressor=None,
         distinct=True,
-        max_rows=100_000,
+        max_rows=30_000,
         rank_tolerance=1e-6,
     ):
         self.directions = directions

@@ -220,9 +220,8 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         self.n_queries_ = data.queries.n_queries
         self._prepare(data, relevance, sensitive_features)
         self._optimise(data, state, streams[1:], callbacks)
-        vars(self).update(
-            self._fitted_attributes(state), _interrupted=state.interrupted
-        )  # in one go: Ctrl-C may come again
+        # In one go: Ctrl-C may come again.
+        self.__dict__.update(self._fitted_attributes(state), _interrupted=state.interrupted)
         if state.interrupted:
             warn_caller(
                 f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
