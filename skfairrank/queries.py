@@ -93,9 +93,10 @@ class Queries:
             raise ValueError(f"{name} is empty: there must be at least one row.")
         if values.dtype.kind in "iubf" and (values[1:] >= values[:-1]).all():
             # Rows already lie query by query in sorted order: no hashing, no sorting.
-            starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
-            offsets = np.r_[starts, n_rows].astype(np.int64)
-            return cls(values[starts], np.arange(n_rows, dtype=np.int64), offsets, True)
+            changes = np.flatnonzero(values[1:] != values[:-1])
+            offsets = np.zeros(len(changes) + 2, np.int64)
+            offsets[1:-1], offsets[-1] = changes + 1, n_rows
+            return cls(values[offsets[:-1]], np.arange(n_rows, dtype=np.int64), offsets, True)
         codes, ids = sorted_codes(values, name)
         offsets = np.zeros(len(ids) + 1, dtype=np.int64)
         np.cumsum(np.bincount(codes, minlength=len(ids)), out=offsets[1:])

@@ -29,9 +29,6 @@ _BLOCK = 1 << 16  # rows at once
 
 
 def _exp2_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:
-    if (tiny := largest < 1e-100).any():
-        # There 2^y - 1 is y log 2 to all digits, and may have lost its own to underflow.
-        return np.where(tiny, _linear_gain(y, largest), _exp2_gain(y, np.where(tiny, 1.0, largest)))
     # Divided by 2^largest, which cancels in NDCG: 2^300 - 1 must not overflow. Near zero 2^y - 1 would lose its digits.
     small = np.minimum(y, 0.5)
     return np.where(
@@ -59,8 +56,13 @@ def gains(y: np.ndarray, offsets: np.ndarray, gain: str = "exp2") -> np.ndarray:
     """
     if gain not in GAINS:
         raise ValueError(f"gain={gain!r}: choose one of {sorted(GAINS)}.")
-    largest = np.repeat(np.maximum.reduceat(y, offsets[:-1]), np.diff(offsets))
-    return GAINS[gain](y, largest)
+    of_query, sizes = np.maximum.reduceat(y, offsets[:-1]), np.diff(offsets)
+    largest = np.repeat(of_query, sizes)
+    out = GAINS[gain](y, largest)
+    if of_query.min() < 1e-100 and (tiny := (of_query > 0) & (of_query < 1e-100)).any():
+        # There both gains are proportional to y, to all digits, and 2^y - 1 may have lost its own to underflow.
+        out = np.where(np.repeat(tiny, sizes), _linear_gain(y, largest), out)
+    return out
 
 
 def discounts(n: int, k: int | None = None) -> np.ndarray:

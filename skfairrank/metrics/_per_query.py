@@ -60,8 +60,8 @@ class PerQuery:
         return float(np.std(counted, ddof=1) / math.sqrt(len(counted))) if len(counted) > 1 else math.nan
 
     def _present(self) -> np.ndarray:
-        counted = self.counted
-        return counted[~np.isnan(counted)]
+        """Values of the queries that the mean counts."""
+        return self.values[self.defined] if math.isnan(self.replace_undefined_by) else self.counted
 
     def reduced(self, reduce: str | None):
         """The mean over queries (``"mean"``) with its warnings, or `counted` (None)."""
