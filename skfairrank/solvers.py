@@ -23,6 +23,15 @@ from skfairrank.training import TrainingState
 
 __all__ = ["Zeros", "solve", "zeros_of"]
 
+# How a start is sought: the strength of the ridge, for features of unit deviation; how many signs are changed, one at a time; the
+# most iterations for each; and the width to which the kinks of R are rounded off. Of 600 small random tasks, 10 ended more than .001
+# below many steps of Adam without this, and 1 with it; 25 and 13 ended below the best of eight random starts.
+START_RIDGE, START_FLIPS, START_STEPS, START_WIDTH = 0.01, 3, 30, 0.1
+
+# Where the gradient vanishes, the objective is looked at along the ray through the solution, at these scales. Where it is better by
+# so much there, the solver goes on from there; if that happens so often, it does not report convergence.
+PLATEAU_SCALES, PLATEAU_GAIN, MOST_PLATEAUS = (4.0**-6, 4.0**-4, 4.0**-2, 0.25, 0.5, 2.0, 4.0, 16.0), 1e-4, 5
+
 
 @dataclass
 class Zeros:
@@ -146,6 +155,12 @@ class _Run:
         pull = self.alpha * v / self.utility.scale**2
         return 0.5 * float(pull @ v), pull
 
+    def plain(self, v):
+        """What the solver minimises, without R."""
+        value, gradient = self.utility(v)
+        ridge, pull = self.ridge(v)
+        return ridge - value, pull - gradient
+
     def _iteration(self, v):
         (value, _), w = self.utility(v), v / self.utility.scale
         if self.adversary is None:
@@ -176,23 +191,61 @@ class _Run:
         if self.iterations:
             self.state.w, self.state.lambda_ = self.iterations[-1].w, float(self.iterations[-1].multiplier)
 
+    def start(self, function, tol=1e-3):
+        """Where to begin, in the neighbourhood of which solution: U is not concave, and has many.
+
+        `function` is the objective, smooth. First comes what a ridge leads to from zero: without it steps may end on a plateau,
+        where scores are so far apart that no gradient leads out. Then come its neighbours, in which one large weight has the
+        other sign. All are followed roughly; the best is the start. Only the first counts as iterations.
+        """
+        zero = np.zeros(len(self.utility.scale))
+        if self.state.w.any():
+            return self.state.w * self.utility.scale
+
+        def with_ridge(v):
+            value, gradient = function(v)
+            return value + 0.5 * START_RIDGE * float(v @ v), gradient + START_RIDGE * v
+
+        found = [self.descend(with_ridge, zero, None, np.array, tol, START_STEPS)]
+        for j in np.argsort(-np.abs(found[0]), kind="stable")[:START_FLIPS]:
+            other = found[0] / max(1.0, np.abs(found[0]).max())
+            other[j] *= -1.0
+            found.append(self.descend(function, other, None, None, tol, START_STEPS))
+        return min(found, key=lambda v: function(v)[0])
+
     def minimize(self, function, z, bounds, weights_of, tol=None):
-        """L-BFGS-B from z; returns where it ended."""
+        """L-BFGS-B from z, and on from plateaus; returns where it ended."""
+        tol = self.tol if tol is None else tol
+        for _ in range(MOST_PLATEAUS):
+            z = self.descend(function, z, bounds, weights_of, tol, self.left)
+            if tol > self.tol or not self.converged:
+                return z
+            # Scores may lie so far apart, or so close, that the slope is below the tolerance over a long way.
+            value, scaled = function(z)[0], {scale: function(scale * z)[0] for scale in PLATEAU_SCALES}
+            scale = min(scaled, key=scaled.__getitem__)
+            if not scaled[scale] < value - PLATEAU_GAIN:
+                return z
+            z = scale * z
+        self.converged = False
+        return z
+
+    def descend(self, function, z, bounds, weights_of, tol, max_iter):
+        """L-BFGS-B from z, to a gradient of `tol`; returns where it ended. With weights_of=None its iterations are not recorded."""
         if bounds is not None and all(lo is not None and lo == hi for lo, hi in bounds):
             self.converged = True
             return z
         if self.left <= 0:
             self.converged = False
             return z
-        tol = self.tol if tol is None else tol
+        n = max_iter if weights_of is None else min(max_iter, self.left)
         result = minimize(
             function,
             z,
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            callback=lambda at: self.record(weights_of(at)),
-            options={"maxiter": self.left, "maxfun": 20 * self.left + 100, "gtol": tol, "ftol": 1e-14, "maxcor": 20},
+            callback=None if weights_of is None else lambda at: self.record(weights_of(at)),
+            options={"maxiter": n, "maxfun": 20 * n + 100, "gtol": tol, "ftol": 1e-14, "maxcor": 20},
         )
         self.converged = result.status == 0 or _projected_gradient(result, bounds) <= 10 * tol
         return result.x
@@ -235,8 +288,7 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
     run = _Run(_Utility(data), state, adversary, alpha, tol, max_iter, after_iteration)
     try:
         if adversary is None:
-            start = state.w * run.utility.scale
-            run.settle(run.minimize(lambda v: _plain_objective(run, v), start, None, np.array))
+            run.settle(run.minimize(run.plain, run.start(run.plain), None, np.array))
         elif isinstance(adversary, ExactBox):
             multipliers = _solve_box(run, adversary, rho, zeros, multipliers)
         elif isinstance(adversary, ExactBudget):
@@ -252,12 +304,6 @@ def solve(data, state, adversary, *, rho, alpha, tol, max_iter, after_iteration=
         raise ValueError("The solver diverged: weights are not finite. Scale the features (StandardScaler).")
     state.converged = state.converged and run.converged
     return multipliers
-
-
-def _plain_objective(run, v):
-    value, gradient = run.utility(v)
-    ridge, pull = run.ridge(v)
-    return ridge - value, pull - gradient
 
 
 class _Box:
@@ -323,27 +369,22 @@ def _solve_box(run, adversary, rho, zeros, multipliers):
             out[-K:] += force
         return ridge - value + 0.5 * strength * total**2 + float(gap @ (nu + 0.5 * sigma * gap)), out
 
-    z, bounds = box.start(run.state.w * run.utility.scale), box.bounds()
-    if K and not z.any() and not box.fixed_directions.any():
-        # Not from within the kinks: scores would grow there until the policy is saturated, and no gradient leads out. First
-        # without the directions' part of R, then with the multipliers that belong to it.
-        n_weights = len(z) - 2 * K
+    def rounded(v):
+        """The objective in the weights alone, with |x| as sqrt(x^2 + START_WIDTH^2)."""
+        value, gradient = run.plain(v)
+        y = box.directions @ v
+        long_v, long_y = np.hypot(v, START_WIDTH), np.hypot(y, START_WIDTH)
+        total = float(box.weight @ long_v + box.slope_weight @ long_y)
+        slope = box.weight * v / long_v + (box.slope_weight * y / long_y) @ box.directions
+        return value + 0.5 * strength * total**2, gradient + strength * total * slope
 
-        def weights_of(part):
-            return box.weights(np.concatenate([part, np.zeros(2 * K)]))
-
-        def without_directions(part):
-            plain, on_v = _plain_objective(run, weights_of(part))
-            total = float(linear[:n_weights] @ part)
-            slope = strength * total * linear[:n_weights]
-            slope[:d] += on_v
-            if box.split:
-                slope[d:] -= on_v
-            return plain + 0.5 * strength * total**2, slope
-
-        part = run.minimize(without_directions, z[:n_weights], bounds[:n_weights], weights_of, tol=max(run.tol, 1e-3))
-        z = box.start(weights_of(part))
+    bounds = box.bounds()
+    if zeros is None and not run.state.w.any():
+        # Not from within the kinks: scores would grow there until the policy is saturated, and no gradient leads out.
+        z = box.start(run.start(rounded))
         nu = strength * float(linear @ z) * box.slope_weight * np.sign(box.slopes(z))
+    else:
+        z = box.start(run.state.w * run.utility.scale)
     worst = np.inf
     for outer in range(30):
         # The first rounds only have to show which way the multipliers move.
@@ -426,12 +467,11 @@ def _solve_budget(run, adversary, rho):
 
         return onto(run.minimize(projected, onto(v), None, onto))
 
-    v = run.state.w * scale
     if rank == 0 or adversary.radius == 0 or adversary.epsilon == 0:  # no kinks
-        run.settle(run.minimize(objective, v, None, np.array))
+        run.settle(run.minimize(objective, run.start(objective), None, np.array))
         return
-    # From weights that are a solution near by, little smoothing is enough.
-    for smoothing in (1e-3, 1e-5) if v.any() else (1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
+    v = run.start(lambda at: objective(at, START_WIDTH / typical))
+    for smoothing in (1e-3, 1e-5):
         v = run.minimize(lambda at, s=smoothing / typical: objective(at, s), v, None, np.array)
     inside = basis.T @ basis
     candidates, w = [(v, run.converged)], v / scale

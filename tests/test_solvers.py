@@ -187,16 +187,67 @@ def test_directions_can_be_split_joined_turned_round_and_rescaled():
 # Limits of the box
 
 
-@pytest.mark.xfail(
-    strict=False, reason="not concave: near rho = 0 scores saturate, and a cold fit may end .007 below the best"
-)
 def test_a_weak_box_gains_what_the_plain_ranker_does():
+    """Near rho = 0 scores grow until they saturate: the plain weights, at whatever scale the box likes best, are no better."""
     for weights, raw, seed in (((0.3, 0.0, 1.0), [[1.0, 0.0, 1.0]], 1), ((1.0, -1.0, 0.5, 0.0), OBLIQUE, 5)):
         task = make_task(weights=weights, seed=seed)
         plain = fit_plain(task, tol=1e-5).coef_
-        for rho in (1e-8, 1e-5):
+        for rho in (1e-8, 1e-5, 1e-3):
+            objective = box_objective(task, raw, rho, delta=0.02)
             weak = fit_box(task, raw, rho, delta=0.02, tol=1e-5).coef_
-            assert task.utility(weak)[0] > task.utility(plain)[0] - 2e-3
+            assert objective(weak) > max(objective(scale * plain) for scale in np.geomspace(0.01, 10, 50)) - 1e-4
+
+
+# Plateaus and other solutions
+
+
+def adam_and_lbfgs(seed):
+    """Objectives that exact Adam from zero and the solver reach on a small random task, and whether the solver warned."""
+    rng = np.random.default_rng(seed)
+    sizes, d = rng.integers(2, 6, rng.integers(3, 13)), int(rng.integers(2, 7))
+    task = make_task(sizes, rng.normal(size=d), seed=seed, noise=float(rng.choice([0.0, 0.3, 1.0, 3.0])))
+    if seed % 3 == 0:
+        task.X = np.round(task.X)
+    rho, alpha = float(rng.choice([1e-4, 1e-3, 1e-2, 0.1])), float(rng.choice([0.0, 1e-3]))
+    raw, kind = rng.normal(size=(rng.integers(1, 3), d)), ("plain", "exact", "exact_box")[seed % 3]
+    metric = metric_of(raw)
+
+    def fit(**settings):
+        if kind == "plain":
+            ranker = PlackettLuceRanker(alpha=alpha, **settings)
+        else:
+            ranker = SenSTIRRanker(metric, rho=rho, adversary=kind, alpha=alpha, fair_start=0.0, **settings)
+        return ranker.fit(task.X, task.y, qid=task.qid).coef_
+
+    objective = {
+        "plain": lambda w: task.utility(w)[0] - alpha / 2 * w @ w,
+        "exact": budget_objective(task, metric.estimator.sensitive_basis_, rho, alpha=alpha),
+        "exact_box": box_objective(task, raw, rho, delta=0.02, alpha=alpha),
+    }[kind]
+    adam = fit(gradient="exact", batch_size=len(sizes), learning_rate=0.03, max_iter=1500, random_state=0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        solved = fit(solver="lbfgs")
+    return objective(adam), objective(solved), any(issubclass(w.category, ConvergenceWarning) for w in seen)
+
+
+def test_the_solver_ends_no_lower_than_adam():
+    """The objective is not concave: small tasks have several solutions, and plateaus. One task in a hundred may slip through."""
+    below = [seed for seed in range(150) for adam, solved, warned in [adam_and_lbfgs(seed)] if solved < adam - 1e-3 and not warned]
+    assert len(below) <= 1, below
+
+
+@pytest.mark.parametrize("factor", [-100.0, -10.0, 100.0])
+@pytest.mark.parametrize("alpha", [0.0, 1e-8, 1e-3])
+def test_a_plateau_far_out_is_left(alpha, factor):
+    """A warm start from where scores are so far apart, in the right order or the wrong one, that no gradient is left."""
+    task = make_task(MIXED, seed=1)
+    ranker = PlackettLuceRanker(alpha=alpha, warm_start=True, solver="lbfgs").fit(task.X, task.y, qid=task.qid)
+    solved = ranker.coef_
+    ranker.coef_ = factor * 10 * solved / np.abs(solved).max()
+    found = ranker.fit(task.X, task.y, qid=task.qid).coef_
+    values = [task.utility(w)[0] - alpha / 2 * w @ w for w in (solved, found)]
+    assert values[1] > values[0] - 2e-4
 
 
 def test_a_box_without_width_is_no_regulariser():
