@@ -1,6 +1,8 @@
-"""Features of rows as estimators with linear scores take them: numbers, and a message that names the column where they are not."""
+"""Features of rows as estimators with linear scores take them: numbers; where they are not, the message names the column."""
 
 from __future__ import annotations
+
+import datetime
 
 import numpy as np
 import pandas as pd
@@ -54,5 +56,6 @@ def _first_that_is_no_number(X):
         wrong = column[column.notna() & (numbers.isna() | as_text)]
         if len(wrong):
             value = wrong.iloc[0]
-            return name, value.item() if isinstance(value, np.generic) else value
+            value = value.item() if isinstance(value, np.generic) else value
+            return (name, value) if isinstance(value, (str, datetime.date)) or as_text else None
     return None

@@ -112,6 +112,12 @@ def test_numbers_as_text_and_booleans_are_numbers_as_before():
     assert one.tolist() == other.tolist()
 
 
+@every_ranker
+def test_a_missing_relevance_gets_the_remedy(ranker):
+    with pytest.raises(ValueError, match=r"y .*NaN.*(without a judgement|without one)"):
+        ranker.fit(X, np.where(Y > 1, np.nan, Y), qid=QID)
+
+
 def test_other_errors_stay_what_they_are():
     with pytest.raises(ValueError, match="NaN"):
         PlackettLuceRanker(max_iter=2).fit(np.where(X > 1, np.nan, X), Y, qid=QID)

@@ -79,7 +79,7 @@ def interrupted_fits(make, monkeypatch, stages, n_points):
 def test_an_interrupted_solver_has_the_history_of_its_weights(name, monkeypatch):
     """The last entries, from the definitions of utility and penalties."""
     seen = set()
-    for ranker in interrupted_fits(lambda: SOLVED[name](max_iter=500), monkeypatch, ("scores", "solver"), 80):
+    for ranker in interrupted_fits(lambda name=name: SOLVED[name](max_iter=500), monkeypatch, ("scores", "solver"), 80):
         seen.add(ranker.n_iter_)
         if not ranker.n_iter_:
             continue

@@ -36,6 +36,8 @@ class LinearRanker(RankingMixin, BaseEstimator):
 
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
+        if y is not None:
+            check_relevance(y)  # first, since it says what to do about a missing one
         X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
         check_magnitude(X)
         return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
