@@ -32,8 +32,8 @@ def validate_features(estimator, X, y="no_validation", **settings):
         name, example = found
         raise ValueError(
             f"Column {name!r} of X holds {example!r}, which is no number: leave the column out, or encode it first, for instance "
-            "by make_pipeline(make_column_transformer((OneHotEncoder(), columns), remainder='passthrough'), ranker). A column that "
-            "only says which rows belong together is qid; one that is sensitive goes to sensitive_features."
+            "by make_pipeline(make_column_transformer((OneHotEncoder(), columns), remainder='passthrough'), ranker). A column "
+            "that only says which rows belong together is qid; one that is sensitive goes to sensitive_features."
         ) from error
 
 

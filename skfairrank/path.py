@@ -140,7 +140,7 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
         if ranker._interrupted:
             break
         if ranker.solver == "adam" and len(fits) == 1 and len(rhos) > 1:
-            ranker.set_params(max_iter=max(1, ranker.max_iter // (len(rhos) - 1)), fair_start=0.0)
+            ranker.set_params(max_iter=max(1, int(ranker.max_iter) // (len(rhos) - 1)), fair_start=0.0)
     return SenSTIRPath(
         rhos=rhos[: len(fits)],
         coefs=np.stack([fit.coef_ for fit in fits]),
@@ -196,7 +196,7 @@ def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
     if gain <= 0:
         raise ValueError("No grid of rho can be found: the ranker gains nothing over a random order. Give rhos=.")
     high = steepest**2 / (float(data.queries.sizes.mean()) * LEAST_GAIN * gain)
-    coarse.set_params(warm_start=False, tol=max(ranker.tol, 1e-4), max_iter=max(1, ranker.max_iter // 5))
+    coarse.set_params(warm_start=False, tol=max(ranker.tol, 1e-4), max_iter=max(1, int(ranker.max_iter) // 5))
     low, lost_before = high / 10.0, 1.0
     for _ in range(9):
         lost = max(1.0 - gain_at(low) / gain, 1e-6)

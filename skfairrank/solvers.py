@@ -24,12 +24,12 @@ from skfairrank.training import TrainingState
 __all__ = ["Zeros", "solve", "zeros_of"]
 
 # How a start is sought: the strength of the ridge, for features of unit deviation; how many signs are changed, one at a time; the
-# most iterations for each; and the width to which the kinks of R are rounded off. Of 600 small random tasks, 10 ended more than .001
-# below many steps of Adam without this, and 1 with it; 25 and 13 ended below the best of eight random starts.
+# most iterations for each; and the width to which the kinks of R are rounded off. Of 600 small random tasks 10 ended more than
+# .001 below many steps of Adam without this, and 1 with it; 25 and 10 ended below the best of eight random starts.
 START_RIDGE, START_FLIPS, START_STEPS, START_WIDTH = 0.01, 3, 30, 0.1
 
-# Where the gradient vanishes, the objective is looked at along the ray through the solution, at these scales. Where it is better by
-# so much there, the solver goes on from there; if that happens so often, it does not report convergence.
+# Where the gradient vanishes, the objective is looked at along the ray through the solution, at these scales. Where it is better
+# by so much there, the solver goes on from there; if that happens so often, it does not report convergence.
 PLATEAU_SCALES, PLATEAU_GAIN, MOST_PLATEAUS = (4.0**-6, 4.0**-4, 4.0**-2, 0.25, 0.5, 2.0, 4.0, 16.0), 1e-4, 5
 
 
@@ -207,8 +207,9 @@ class _Run:
             return value + 0.5 * START_RIDGE * float(v @ v), gradient + START_RIDGE * v
 
         found = [self.descend(with_ridge, zero, None, np.array, tol, START_STEPS)]
-        for j in np.argsort(-np.abs(found[0]), kind="stable")[:START_FLIPS]:
-            other = found[0] / max(1.0, np.abs(found[0]).max())
+        largest = np.abs(found[0]).max()
+        for j in np.argsort(-np.abs(found[0]), kind="stable")[: START_FLIPS if largest > 0 else 0]:
+            other = found[0] / largest
             other[j] *= -1.0
             found.append(self.descend(function, other, None, None, tol, START_STEPS))
         return min(found, key=lambda v: function(v)[0])
@@ -230,7 +231,7 @@ class _Run:
         return z
 
     def descend(self, function, z, bounds, weights_of, tol, max_iter):
-        """L-BFGS-B from z, to a gradient of `tol`; returns where it ended. With weights_of=None its iterations are not recorded."""
+        """L-BFGS-B from z, to a gradient of `tol`; returns where it ended. Without `weights_of` iterations are not recorded."""
         if bounds is not None and all(lo is not None and lo == hi for lo, hi in bounds):
             self.converged = True
             return z

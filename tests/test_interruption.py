@@ -83,7 +83,7 @@ def test_an_interrupted_solver_has_the_history_of_its_weights(name, monkeypatch)
         seen.add(ranker.n_iter_)
         if not ranker.n_iter_:
             continue
-        last, w = {name: values[-1] for name, values in ranker.history_.items()}, ranker.coef_
+        last, w = {key: values[-1] for key, values in ranker.history_.items()}, ranker.coef_
         assert last["utility"] == pytest.approx(TASK.utility(w)[0], rel=1e-9)
         if name in ("box", "relaxed"):
             assert last["regularizer"] == pytest.approx(TASK.box(w, RAW, 0.2, 0.02), rel=1e-9)

@@ -42,7 +42,9 @@ def use(*places):
         warnings.simplefilter("always")
         assert dispatchers[0](2) == 4 and dispatchers[0](0.5) == 1.0
         assert dispatchers[1](np.array([1.0, 2.0])) == 3.0
-    misses, hits = (sum(sum(d.stats._asdict()[name].values()) for d in dispatchers) for name in ("cache_misses", "cache_hits"))
+    misses, hits = (
+        sum(sum(d.stats._asdict()[name].values()) for d in dispatchers) for name in ("cache_misses", "cache_hits")
+    )
     assert misses + hits == 3
     return misses, [str(warning.message) for warning in seen]
 
@@ -153,7 +155,7 @@ def test_where_the_user_says_comes_first_then_beside_the_package_then_home(monke
     monkeypatch.setenv("HOME", str(tmp_path))
     beside, home = core.folders()
     assert beside.parent == Path(skfairrank.__file__).parent / "_kernels" / "__pycache__"
-    assert (beside.name == home.name == said.name and tmp_path in home.parents) or os.name == "nt"
+    assert beside.name == home.name == said.name and (tmp_path in home.parents or os.name == "nt")
 
     def home_of_nobody():
         raise RuntimeError
@@ -183,7 +185,9 @@ def test_a_read_only_installation_reads_the_kernels_beside_it(tmp_path):
 
     def n_compiled(before="pass"):
         code = textwrap.dedent(INSTALLED).format(root=str(root), before=before)
-        return int(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
+        return int(
+            subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout
+        )
 
     assert n_compiled() == 1 and not home.exists()
     for path in root.rglob("*.py"):

@@ -232,8 +232,12 @@ def adam_and_lbfgs(seed):
 
 
 def test_the_solver_ends_no_lower_than_adam():
-    """The objective is not concave: small tasks have several solutions, and plateaus. One task in a hundred may slip through."""
-    below = [seed for seed in range(150) for adam, solved, warned in [adam_and_lbfgs(seed)] if solved < adam - 1e-3 and not warned]
+    """The objective is not concave: small tasks have several solutions, and plateaus. Hardly any slips through in silence."""
+    below = []
+    for seed in range(150):
+        adam, solved, warned = adam_and_lbfgs(seed)
+        if solved < adam - 1e-3 and not warned:
+            below.append(seed)
     assert len(below) <= 1, below
 
 

@@ -267,8 +267,8 @@ def test_an_ascent_on_one_long_query_needs_no_more_memory_than_its_rows():
 
     fit(rho=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB, or in bytes (macOS)
-    for attack in ({}, {"full_step_size": 1.0, "full_n_steps": 50}, {"subspace_n_starts": None}):
-        assert fit(**attack).history_["query_distance"].any()
+    for steps in ({}, {"full_step_size": 1.0, "full_n_steps": 50}, {"subspace_n_starts": None}):
+        assert fit(**steps).history_["query_distance"].any()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 500_000 or sys.platform == "darwin"
 
 

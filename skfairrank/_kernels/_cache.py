@@ -55,7 +55,8 @@ class KernelCache:
 
     def __init__(self, function, places: list[Path]):
         self._places = places
-        self._kernel = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+        module, line = function.__module__.rpartition(".")[2], function.__code__.co_firstlineno
+        self._kernel = f"{module}.{function.__qualname__}-{line}"
 
     @property
     def cache_path(self) -> str:

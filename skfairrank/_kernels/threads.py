@@ -1,9 +1,8 @@
 """Threads: blocks of queries on several of them, and BLAS on one.
 
-Every query writes only its own slots, so results do not depend on the number of threads.
-
-Python threads around kernels that release the GIL, rather than numba's parallel loops: those abort the process when two
-joblib threads enter them at once, or after a fork.
+Every query writes only its own slots, so results do not depend on the number of threads. Python threads around kernels that
+release the GIL, rather than numba's parallel loops: those abort the process when two joblib threads enter them at once, or
+after a fork.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _pool: ThreadPoolExecutor | None = None
 
 # Contexts of `one_blas_thread` that are open in this process, and the numbers of threads before the first of them.
 _blas_lock, _n_open = Lock(), 0
-_blas_before: list = []
+_blas_before: list[int] = []
 
 
 def _forget_threads() -> None:
@@ -34,10 +33,8 @@ def _forget_threads() -> None:
     _pool, _blas_lock = None, Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        after_in_child=_forget_threads
-    )  # threads do not survive a fork, and what they lock stays locked
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, and what they lock stays locked
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 @contextmanager

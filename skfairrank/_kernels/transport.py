@@ -17,7 +17,7 @@ __all__ = ["assignment", "smallest_gaps", "transport_distances"]
 # Of a projected difference, beside the largest entry before projection. A smaller one costs time, a larger one could hide a gap.
 ROUNDING = 16 * 2.0**-52
 
-# Items of the largest query whose d_Q is found by assignment: that takes memory like the square of their number, and time like
+# Items of the largest query whose d_Q is found by assignment, which takes memory like the square of their number and time like
 # its cube. For longer queries the identity pairing, which the regulariser uses anyway, gives an upper bound.
 LARGEST_ASSIGNMENT = 500
 

@@ -215,7 +215,10 @@ class QueryShuffleSplit(_QuerySplitter):
     def _query_folds(self, n_queries):
         random_state = _for_sklearn(self.random_state)
         splits = ShuffleSplit(
-            self.n_splits, test_size=self.test_size, train_size=self.train_size, random_state=random_state
+            self.n_splits,
+            test_size=_signed(self.test_size),
+            train_size=_signed(self.train_size),
+            random_state=random_state,
         )
         with _sizes_count_queries(n_queries):
             yield from splits.split(np.empty(n_queries))
@@ -264,8 +267,8 @@ def train_test_query_split(*arrays, qid, test_size=None, train_size=None, random
     with _sizes_count_queries(queries.n_queries):
         parts = train_test_split(
             np.arange(queries.n_queries),
-            test_size=test_size,
-            train_size=train_size,
+            test_size=_signed(test_size),
+            train_size=_signed(train_size),
             random_state=random_state,
             shuffle=shuffle,
         )
@@ -307,6 +310,11 @@ def _sizes_count_queries(n_queries: int):
             f"{n_queries} {'query' if n_queries == 1 else 'queries'} cannot be split into training and test queries "
             f"(test_size and train_size count queries, which are called samples here): {error}"
         ) from error
+
+
+def _signed(size):
+    """scikit-learn knows sizes of signed types only."""
+    return int(size) if isinstance(size, np.unsignedinteger) else size
 
 
 def _for_sklearn(random_state):

@@ -19,6 +19,7 @@ from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank.rankers._scales import warn_of_scales
 from skfairrank.rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.scores import all_values
 from skfairrank.solvers import solve
@@ -216,7 +217,9 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
         data, relevance = self._training_data(X, y, qid)
         warn_if_nothing_can_be_learned(relevance, data.queries)
-        callbacks.begin(Progress.n_reports(self.max_iter))
+        if self.solver == "adam" and not (self.warm_start and hasattr(self, "coef_")):
+            warn_of_scales(data.X, data.queries, getattr(self, "feature_names_in_", None))
+        callbacks.begin(Progress.n_reports(int(self.max_iter)))
         streams = spawn_generators(self.random_state, 5)
         state = self._initial_state(data.X.shape[1], streams[0])
         self.n_queries_ = data.queries.n_queries
@@ -301,13 +304,13 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         stopping = None
         if self.early_stopping:
             data, held_out = self._hold_out(data, copy.deepcopy(split_rng))  # the same in a second fit
-            batch_size = min(self.batch_size, data.queries.n_queries)
+            batch_size = min(int(self.batch_size), data.queries.n_queries)
             stopping = EarlyStopping(
                 data,
                 held_out,
                 rho=rho,
-                tol=self.tol,
-                n_iter_no_change=self.n_iter_no_change,
+                tol=float(self.tol),
+                n_iter_no_change=int(self.n_iter_no_change),
                 steps_per_pass=-(-data.queries.n_queries // batch_size),
                 n_plain=n_plain if 0 < rho and n_plain < self.max_iter else 0,
             )
@@ -336,7 +339,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
     def _hold_out(self, data, rng):
         """Training data without the held-out queries, and those."""
         n = data.queries.n_queries
-        n_held_out = max(1, round(self.validation_fraction * n))
+        n_held_out = max(1, round(float(self.validation_fraction) * n))
         if n - n_held_out < 1:
             raise ValueError(
                 f"early_stopping holds out {n_held_out} of {n} queries, which leaves none to train on: give more queries, a "

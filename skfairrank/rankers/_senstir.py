@@ -278,7 +278,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         return float(self.rho)
 
     def _n_plain(self):
-        return round(self.fair_start * self.max_iter)
+        return round(float(self.fair_start) * int(self.max_iter))
 
     def _adversary(self, data, rng):
         if self.rho == 0:
@@ -306,7 +306,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         super()._optimise(data, state, streams, callbacks)
         if self.relax == 0 or self.rho == 0 or state.interrupted:
             return
-        raw, rho, first = self._adversary(data, streams[2]).raw, self.rho * (1.0 - self.relax), state.history
+        raw, first = self._adversary(data, streams[2]).raw, state.history
+        rho = float(self.rho) * (1.0 - float(self.relax))
         steps = state.n_iter
         if self.solver == "lbfgs":
             state.n_iter = 0
@@ -314,7 +315,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             state.n_iter += steps
         else:
             largest = max(float(np.abs(state.w).max()), np.finfo(float).tiny)
-            zeros = zeros_of(state.w, raw, tolerance=2.0 * self.learning_rate / largest)
+            zeros = zeros_of(state.w, raw, tolerance=2.0 * float(self.learning_rate) / largest)
             projector = zeros.projector(raw)
             state.w = projector @ state.w
             state.n_iter = 0
