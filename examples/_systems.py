@@ -7,6 +7,7 @@ and hyperparameters are those of `skfairrank.experiments`.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -25,12 +26,13 @@ ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box
 DROP_AGE, DROP_AGE_SEX, DROP_Z2, DROP_QUALITY = "Drop age", "Drop age and sex", "Drop z2", "Drop QualityScore2"
 SOFTENED = "Drop age and sex, softened"
 
-# What a strength is called in tables. The relaxed box has two: rho, and how much of it is taken back.
-STRENGTHS = {FAIR_PG: "weight", ASCENT: "rho", EXACT: "rho", BOX: "rho", RELAXED: "rho", SOFTENED: "scores times"}
+# What a strength is called in tables, where it is not rho. The relaxed box has two: rho, and how much of it is taken back.
+STRENGTHS = {FAIR_PG: "weight", SOFTENED: "scores times"}
 
 # What is judged, in this order, and how many digits of it are shown.
 MEASURES = {"ndcg": 3, "stochastic_ndcg": 3, "tau": 3, "disparity": 4, "stochastic_disparity": 4}
 
+DIGITS = tuple(MEASURES.values())
 NDCG = list(MEASURES).index("stochastic_ndcg")
 
 System = tuple[str, float | tuple[float, float] | None]
@@ -203,24 +205,29 @@ def judge(experiment: Experiment, ranker) -> np.ndarray:
     return np.array([numbers[measure] for measure in MEASURES])
 
 
-def run_split(make_experiment: Callable[[int], Experiment], make_systems, shorter: int, seed: int):
+def run_split(make_experiment: Callable[[int], Experiment], make_systems, shorter: int, judge, seed: int):
     """Every system on one split: its measures; the mean of many draws where the system is a list of them."""
     experiment, results = make_experiment(seed).shortened(shorter), {}
-    for system, rankers in make_systems(experiment, seed):
-        runs = [judge(experiment, experiment.fit(r)) for r in (rankers if isinstance(rankers, list) else [rankers])]
-        results[system] = np.mean(runs, axis=0)
+    with warnings.catch_warnings():
+        # Some systems see the sensitive column on purpose.
+        warnings.filterwarnings("ignore", "Columns? .* of X: .* alone determines", UserWarning)
+        for system, rankers in make_systems(experiment, seed):
+            runs = [judge(experiment, experiment.fit(r)) for r in (rankers if isinstance(rankers, list) else [rankers])]
+            results[system] = np.mean(runs, axis=0)
     return results
 
 
-def run_splits(make_experiment, make_systems, n_splits: int, shorter: int = 1) -> dict[System, np.ndarray]:
-    """Measures of every system, each (n_splits, 5); a split's number is the random state of its task and training.
+def run_splits(
+    make_experiment, make_systems, n_splits: int, shorter: int = 1, judge: Callable = judge
+) -> dict[System, np.ndarray]:
+    """Measures of every system, each (n_splits, n_measures); a split's number is the random state of its task and training.
 
     `shorter` divides the numbers of training steps.
     """
     n_jobs = 2 if n_splits > 2 else 1  # few splits, as in a quick run, are not worth processes of their own
     with parallel_config("loky", inner_max_num_threads=1):
         splits = Parallel(n_jobs=n_jobs)(
-            delayed(run_split)(make_experiment, make_systems, shorter, seed) for seed in range(n_splits)
+            delayed(run_split)(make_experiment, make_systems, shorter, judge, seed) for seed in range(n_splits)
         )
     return {system: np.array([split[system] for split in splits]) for system in splits[0]}
 
@@ -248,15 +255,15 @@ def name_of(system: System) -> str:
     if strength is None:
         return family
     number, relax = strength if isinstance(strength, tuple) else (strength, None)
-    return f"{family}, {STRENGTHS[family]} {number:g}" + ("" if relax is None else f", relax {relax:g}")
+    return f"{family}, {STRENGTHS.get(family, 'rho')} {number:g}" + ("" if relax is None else f", relax {relax:g}")
 
 
-def rows_of(results: dict[System, np.ndarray]) -> list[tuple[str, ...]]:
-    """Lines of a table: system and its measures, means with standard errors."""
+def rows_of(results: dict[System, np.ndarray], digits=DIGITS) -> list[tuple[str, ...]]:
+    """Lines of a table: system and its measures, means with standard errors, with so many digits."""
     return [
         (
             name_of(system),
-            *(plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), MEASURES.values())),
+            *(plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), digits)),
         )
         for system, runs in results.items()
     ]

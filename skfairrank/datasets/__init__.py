@@ -1,6 +1,7 @@
-"""Data sets: the paper's generators, and readers of the files that it uses."""
+"""Data sets: the paper's generators, readers of the files that it uses, and two more whose twins are known."""
 
 from skfairrank.datasets.biased_ranking import make_biased_ranking
+from skfairrank.datasets.census_income import load_census_income
 from skfairrank.datasets.credit_ranking import make_credit_ranking
 from skfairrank.datasets.flips import flip_columns, flip_sex
 from skfairrank.datasets.german_credit import encode_german_credit, fetch_german_credit, load_german_credit
@@ -13,6 +14,7 @@ __all__ = [
     "fetch_german_credit",
     "flip_columns",
     "flip_sex",
+    "load_census_income",
     "load_german_credit",
     "load_letor",
     "make_biased_ranking",
