@@ -31,9 +31,13 @@ if "mapped" in kind:
 else:
     X = rng.random((rows, 50), dtype=dtype)
 
+learned = "learned" in kind
+metric, groups = None if learned else np.eye(50)[:1], rng.integers(0, 2, rows)
+
 def fit(max_iter, some=slice(None)):
     start = time.process_time()
-    SenSTIRRanker(max_iter=max_iter, rho=0.1, metric=np.eye(50)[:1], random_state=0).fit(X[some], y[some], qid=qid[some])
+    ranker = SenSTIRRanker(max_iter=max_iter, rho=0.1, metric=metric, random_state=0)
+    ranker.fit(X[some], y[some], qid=qid[some], sensitive_features=groups[some])
     return time.process_time() - start
 
 fit(2, slice(0, 2000))
@@ -61,7 +65,9 @@ def main():
     million = 200_000 if quick else 1_000_000
     rows = []
     cases = [(n, kind) for kind in ("float64", "float32") for n in (10_000, million)] + [
-        (million, "float32, memory-mapped")
+        (million, "float32, memory-mapped"),
+        (million, "float32, learned metric"),
+        (million, "float32, memory-mapped, learned metric"),
     ]
     for n_rows, kind in cases:
         added, size, short, step = measure(n_rows, kind, 2000)
