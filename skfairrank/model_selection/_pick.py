@@ -55,8 +55,8 @@ def best_under(metric, *, then, max_loss=None, minimum=None, relative=False):
 
     Notes
     -----
-    A disparity of the Plackett-Luce *policy* as `then` picks the softest candidate: its draws come closest to chance, whatever the
-    order of its scores. Where lists are sorted, take scorers of the sorted list (``policy="deterministic"``, such as
+    A disparity of the Plackett-Luce *policy* as `then` picks the softest candidate: its draws come closest to chance, whatever
+    the order of its scores. Where lists are sorted, take scorers of the sorted list (``policy="deterministic"``, such as
     `neg_group_exposure_difference_scorer`).
 
     A candidate with a score that is not finite (a failed fit) is left out altogether: it is not picked, and its other
