@@ -109,5 +109,5 @@ def test_errors(plt, path):
 
 def test_without_matplotlib_the_error_names_the_extra(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"skfairrank\[plots\]"):
+    with pytest.raises(ImportError, match=r"pip install \"\.\[plots\]\""):
         PathDisplay.from_path(path)

@@ -10,11 +10,12 @@ from skfairrank.rankers import _progress
 RAW = np.random.default_rng(5).normal(size=(2, 4))
 TASK = make_task(MIXED, seed=1)
 
+SOLVER = {"solver": "lbfgs", "subspace_radius": 0.2}
 SOLVED = {
     "plain": lambda **k: PlackettLuceRanker(solver="lbfgs", alpha=0.01, **k),
-    "box": lambda **k: SenSTIRRanker(RAW, solver="lbfgs", adversary="exact_box", rho=0.1, **k),
-    "budget": lambda **k: SenSTIRRanker(RAW, solver="lbfgs", adversary="exact", rho=0.1, **k),
-    "relaxed": lambda **k: SenSTIRRanker(RAW, solver="lbfgs", adversary="exact_box", rho=0.3, relax=0.8, **k),
+    "box": lambda **k: SenSTIRRanker(RAW, **SOLVER, adversary="exact_box", rho=0.1, **k),
+    "budget": lambda **k: SenSTIRRanker(RAW, **SOLVER, adversary="exact", rho=0.1, **k),
+    "relaxed": lambda **k: SenSTIRRanker(RAW, **SOLVER, adversary="exact_box", rho=0.3, relax=0.8, **k),
 }
 TRAINED = {
     "plain": lambda **k: PlackettLuceRanker(**k),

@@ -216,7 +216,8 @@ def adam_and_lbfgs(seed):
         if kind == "plain":
             ranker = PlackettLuceRanker(alpha=alpha, **settings)
         else:
-            ranker = SenSTIRRanker(metric, rho=rho, adversary=kind, alpha=alpha, fair_start=0.0, **settings)
+            settings = {"subspace_radius": 0.2, "fair_start": 0.0, **settings}
+            ranker = SenSTIRRanker(metric, rho=rho, adversary=kind, alpha=alpha, **settings)
         return ranker.fit(task.X, task.y, qid=task.qid).coef_
 
     objective = {
@@ -718,7 +719,9 @@ def test_queries_too_large_for_exact_sums_are_an_error_with_the_limit(fit):
 
 def test_the_ascent_has_no_closed_form():
     task = make_task(seed=1)
-    with pytest.raises(ValueError, match=r'closed form: set adversary="gaps", "exact_box" or "exact", or use solver="adam"'):
+    with pytest.raises(
+        ValueError, match=r'closed form: set adversary="gaps", "exact_box" or "exact", or use solver="adam"'
+    ):
         SenSTIRRanker(OBLIQUE, solver="lbfgs").fit(task.X, task.y, qid=task.qid)
 
 
@@ -850,10 +853,11 @@ needs_callbacks = pytest.mark.skipif(
 def test_a_callback_sees_iterations_and_ends_them(kind):
     task = make_task(MIXED, seed=1)
     base = {"solver": "lbfgs", "max_iter": 100, "tol": 1e-6}
+    attack = {"rho": 0.1, "subspace_radius": 0.2, **base}
     make = {
         "plain": lambda: PlackettLuceRanker(alpha=0.01, **base),
-        "box": lambda: SenSTIRRanker(RAW[:2], adversary="exact_box", rho=0.1, **base),
-        "budget": lambda: SenSTIRRanker(RAW[:2], adversary="exact", rho=0.1, **base),
+        "box": lambda: SenSTIRRanker(RAW[:2], adversary="exact_box", **attack),
+        "budget": lambda: SenSTIRRanker(RAW[:2], adversary="exact", **attack),
     }[kind]
     silent, recorder = make().fit(task.X, task.y, qid=task.qid), Recorder()
     ranker = make().set_callbacks(recorder).fit(task.X, task.y, qid=task.qid)
