@@ -208,7 +208,8 @@ MSLR_VERDICT = """\
 **The sample is too small for the paper's claims.** The nearest of a few dozen queries is not near, so tau is low for all
 systems, a random one included, and hardly moves. What can be seen: the disparity of the policy falls with NDCG, for SenSTIR and
 for Fair-PG-Rank alike, that of sorted lists does not so that it could be seen, and Fair-PG-Rank is not unstable (in the paper
-it is, through a slip in the authors' program: see [Mathematics](mathematics.md)). Dropping QualityScore2 changes nothing, and neither does Project.
+it is, through a slip in the authors' program: see [Mathematics](mathematics.md)). Dropping QualityScore2 changes nothing, and
+neither does Project.
 """
 
 
