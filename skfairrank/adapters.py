@@ -31,7 +31,9 @@ __all__ = ["QueryRanker"]
 # What the libraries call the queries; made here from qid and eval_qid.
 _OWN = {
     **dict.fromkeys(("group", "groups", "group_id", "query_id"), "qid"),
-    "eval_group": "eval_qid", "eval_X": "eval_set", "eval_y": "eval_set",
+    "eval_group": "eval_qid",
+    "eval_X": "eval_set",
+    "eval_y": "eval_set",
 }
 # Lists with one entry for each evaluation set, the entry having one value per row (or per query).
 _PER_EVAL_SET = ("eval_sample_weight", "eval_init_score", "sample_weight_eval_set", "base_margin_eval_set")

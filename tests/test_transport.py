@@ -320,7 +320,9 @@ def test_integers_are_as_good_as_floats():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
 def test_distances_of_what_is_not_finite_are_an_error_before_any_transport(bad, monkeypatch):
     """Case 20."""
-    monkeypatch.setattr("skfairrank.fair_metrics.subspace.transport_plan", lambda *a, **k: pytest.fail("transport was solved"))
+    monkeypatch.setattr(
+        "skfairrank.fair_metrics.subspace.transport_plan", lambda *a, **k: pytest.fail("transport was solved")
+    )
     metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
     with pytest.raises(ValueError):
         metric.query_distances([[0, 0], [bad, 0]], [[0, 0], [-bad, 0]])
@@ -342,5 +344,7 @@ def test_a_move_that_is_no_number_stays_within_its_query():
     cost, largest, gaps, distance = np.array([1.0, np.nan]), np.array([1.0, np.nan]), np.zeros(2), np.empty(2)
     basis = np.zeros((0, 1))
     kernels.smallest_gaps(0, 2, X, rows, offsets, queries, basis, largest, gaps)
-    kernels.transport_distances(0, 2, X, rows, offsets, queries, gaps, basis, e, rows, np.ones(2), largest, cost, distance)
+    kernels.transport_distances(
+        0, 2, X, rows, offsets, queries, gaps, basis, e, rows, np.ones(2), largest, cost, distance
+    )
     assert gaps.tolist() == [1.0, 0.0] and distance[0] == 0.0 and np.isnan(distance[1])
