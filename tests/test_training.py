@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 import reference
+from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, scores
 from skfairrank import training as core
@@ -606,3 +607,48 @@ def test_too_few_queries_to_hold_out_are_an_error():
     X, y, qid = problem(sizes=(3,))
     with pytest.raises(ValueError, match="holds out 1 of 1 queries"):
         PlackettLuceRanker(early_stopping=True, **FAST).fit(X, y, qid=qid)
+
+
+# Without a regulariser
+
+
+def nothing_to_regularise():
+    """Rankers whose other parameters must not matter: which sets in when, how long, by which attack."""
+    for adversary in ("ascent", "exact", "exact_box"):
+        for fair_start in (0.0, 0.1, 0.9, 1.0):
+            yield (
+                f"{adversary}, {fair_start}",
+                SenSTIRRanker([[1.0, 1.0, 0.0]], rho=0, adversary=adversary, fair_start=fair_start),
+            )
+    yield "relaxed", SenSTIRRanker([[1.0, 1.0, 0.0]], rho=0.0, adversary="exact_box", relax=0.7)
+    yield "never sets in", SenSTIRRanker([[1.0, 1.0, 0.0]], rho=0.5, fair_start=1.0)
+    yield "fair-pg", FairPGRanker(fairness_weight=0)
+
+
+WITHOUT = dict(nothing_to_regularise())
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_without_a_regulariser_early_stopping_is_the_plain_rankers(name):
+    """To the bit, with every gradient, and going on: steps before the regulariser sets in are only told apart where it does."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(60), 4)
+    X, groups = rng.normal(size=(240, 3)), rng.integers(0, 2, 240)
+    y = np.floor((X @ [1.0, -0.5, 0.0] + rng.normal(size=240) + 1).clip(0, 3))
+    n_iter = set()
+    for gradient in ("reinforce", "plrank", "exact"):
+        settings = {
+            "early_stopping": True, "gradient": gradient, "max_iter": 400, "learning_rate": 0.05, "n_iter_no_change": 2,
+            "random_state": 1, "warm_start": True, "tol": 1e-3,
+        }  # fmt: skip
+        plain, other = PlackettLuceRanker(**settings), clone(WITHOUT[name]).set_params(**settings)
+        for _ in range(2):
+            plain.fit(X, y, qid=qid)
+            other.fit(X, y, qid=qid, sensitive_features=groups)
+            np.testing.assert_array_equal(other.coef_, plain.coef_)
+            np.testing.assert_array_equal(other.validation_scores_, plain.validation_scores_)
+            assert other.n_iter_ == plain.n_iter_
+            for key, values in plain.history_.items():
+                np.testing.assert_array_equal(other.history_[key], values)
+            n_iter.add(plain.n_iter_)
+    assert max(n_iter) < 400  # it did stop early

@@ -85,7 +85,7 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
     learning_rate : float, default=0.01
         Adam's step size.
     max_iter : int, default=2000
-        Number of mini-batch steps (the paper's E), or of L-BFGS iterations.
+        Number of mini-batch steps (the paper's E), or of L-BFGS iterations (without trials of where to start: docs/exact.md).
     batch_size : int, default=10
         Queries per step.
     n_samples : int, default=25

@@ -13,7 +13,7 @@ __all__ = ["warn_of_scales"]
 # than the others was learned no better than if it were not there, and one ten thousand times larger drowned the others.
 LARGEST_RATIO = 100.0
 # Numbers looked at: the first rows, in the order of their queries.
-N_NUMBERS = 1_000_000
+N_NUMBERS = 100_000
 N_NAMED = 3
 
 
