@@ -30,10 +30,16 @@ def validate_features(estimator, X, y="no_validation", **settings):
         if found is None:
             raise
         name, example = found
+        is_date = isinstance(example, datetime.date)
+        remedy = (
+            "turn dates into numbers, such as (column - column.min()).dt.days"
+            if is_date
+            else "encode it first, for instance by make_pipeline(make_column_transformer((OneHotEncoder(), columns), "
+            "remainder='passthrough'), ranker)"
+        )
         raise ValueError(
-            f"Column {name!r} of X holds {example!r}, which is no number: leave the column out, or encode it first, for instance "
-            "by make_pipeline(make_column_transformer((OneHotEncoder(), columns), remainder='passthrough'), ranker). A column "
-            "that only says which rows belong together is qid; one that is sensitive goes to sensitive_features."
+            f"Column {name!r} of X holds {example!r}, which is no number: leave the column out, or {remedy}. A column that "
+            "only says which rows belong together is qid; one that is sensitive goes to sensitive_features."
         ) from error
 
 

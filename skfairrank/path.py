@@ -122,7 +122,9 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
         if rhos.ndim != 1 or not len(rhos) or not np.isfinite(rhos).all() or rhos[0] < 0:
             raise ValueError(f"rhos must be finite numbers >= 0, got {rhos.tolist()}.")
     data, _ = ranker._training_data(X, y, qid)
-    if estimator is None and "solver" not in params and data.queries.sizes.max() > EXACT_LIMIT:
+    is_closed = hasattr(ADVERSARIES[ranker.adversary], "dual_norm")
+    samples = data.queries.sizes.max() > EXACT_LIMIT or not is_closed
+    if estimator is None and "solver" not in params and samples:
         ranker.set_params(solver="adam", **{"gradient": "plrank", "max_iter": 2000, **params})
     metric = ranker._learn_metric(data.X, sensitive_features)
     ranker.set_params(metric=FrozenEstimator(metric), warm_start=True)

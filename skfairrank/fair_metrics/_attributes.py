@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pandas as pd
 
-from skfairrank._validation import as_values, check_one_kind
+from skfairrank._validation import as_values, refuse_amounts_as_text, sorted_codes
 from skfairrank._warnings import warn_caller
 
 __all__ = ["Attribute", "read_attributes", "read_column", "said_of"]
 
 # Whole numbers of so few values are more often codes of categories than amounts.
 _FEW = 10
+# Of several classes, one of fewer rows than this, and less than a fiftieth of all, is warned of.
+_SMALL = 20
 
 
 @dataclass(frozen=True)
@@ -57,15 +60,19 @@ def read_attributes(sensitive_features, n_rows: int, categorical) -> list[Attrib
     Raises
     ------
     ValueError
-        If an attribute has missing values or another length, or is a number written as text.
+        If an attribute has missing values or another length, or holds amounts written as text.
     """
     columns = _columns(sensitive_features)
     if not columns:
         raise ValueError("sensitive_features has no columns: give at least one attribute.")
     said = said_of([name for name, _ in columns], categorical, "attributes of sensitive_features")
-    attributes = []
+    attributes, known = [], [name for name, _ in columns]
     for k, (name, values) in enumerate(columns):
-        series = pd.Series(values).infer_objects()
+        if known.count(name) > 1:
+            name = f"{name} (column {k})"
+        series = pd.Series(values)
+        if not _are_members(series):  # pandas, too, would make ints of an IntEnum
+            series = series.infer_objects()
         if len(series) != n_rows:
             raise ValueError(f"sensitive_features has {len(series)} entries for {n_rows} rows: give one per row.")
         attributes.append(_read(series, f"attribute {name}", f"sensitive_features (attribute {name})", said[k]))
@@ -78,14 +85,26 @@ def read_column(values: np.ndarray, name: str, categorical: bool | None) -> Attr
 
 
 def said_of(names: list, categorical, what: str) -> list[bool | None]:
-    """Of each attribute what the user says with `categorical`: True (classes), False (a number), or None (nothing)."""
+    """Of each attribute what the user says with `categorical`: True (codes of classes), False (amounts), or None (nothing).
+
+    Where some are listed, by name, position or a mask, the numbers that are not listed are said to be amounts.
+    """
     if categorical is None or isinstance(categorical, (bool, np.bool_)):
         return [None if categorical is None else bool(categorical)] * len(names)
     listed = [categorical] if isinstance(categorical, (str, numbers.Integral)) else list(categorical)
-    unknown = [name for name in listed if name not in names]
-    if unknown:
-        raise ValueError(f"categorical names {unknown[0]!r}, which is not among the {what}: {names}.")
-    return [name in listed for name in names]
+    if listed and all(isinstance(flag, (bool, np.bool_)) for flag in listed):
+        if len(listed) != len(names):
+            raise ValueError(f"categorical is a mask of {len(listed)} entries for {len(names)} {what}.")
+        return [bool(flag) for flag in listed]
+    chosen = set()
+    for name in listed:
+        if name in names:
+            chosen.add(names.index(name))
+        elif isinstance(name, numbers.Integral) and -len(names) <= int(name) < len(names):
+            chosen.add(int(name) % len(names))
+        else:
+            raise ValueError(f"categorical names {name!r}, which is not among the {what}: {names}.")
+    return [k in chosen for k in range(len(names))]
 
 
 def _columns(sensitive_features):
@@ -100,7 +119,11 @@ def _columns(sensitive_features):
         return [(0 if sensitive_features.name is None else sensitive_features.name, sensitive_features.array)]
     if isinstance(getattr(sensitive_features, "dtype", None), pd.CategoricalDtype):
         return [(0, pd.Series(sensitive_features).array)]
-    values = as_values(sensitive_features)
+    if isinstance(sensitive_features, (list, tuple)) and any(isinstance(v, Enum) for v in sensitive_features):
+        values = np.empty(len(sensitive_features), object)  # NumPy would make ints of an IntEnum
+        values[:] = sensitive_features
+    else:
+        values = as_values(sensitive_features)
     if values.ndim not in (1, 2):
         raise ValueError(f"sensitive_features has shape {values.shape}: give one column per attribute.")
     return [(0, values)] if values.ndim == 1 else list(enumerate(values.T))
@@ -110,8 +133,8 @@ def _read(series: pd.Series, name: str, place: str, categorical: bool | None) ->
     if series.isna().any():
         raise ValueError(f"{place} has missing values: drop those rows, or make missing a group of its own.")
     is_category = isinstance(series.dtype, pd.CategoricalDtype)
-    numbers_ = None if is_category or categorical else _as_numbers(series)
-    if numbers_ is not None and len(distinct := np.unique(numbers_)) > 2:
+    amounts = None if is_category or categorical else _as_numbers(series)
+    if amounts is not None and len(distinct := np.unique(amounts)) > 2:
         if categorical is None and len(distinct) <= _FEW and (distinct == np.round(distinct)).all():
             shown = ", ".join(f"{value:g}" for value in distinct)
             warn_caller(
@@ -119,22 +142,41 @@ def _read(series: pd.Series, name: str, place: str, categorical: bool | None) ->
                 "along which the attribute grows. If they are codes of categories, set categorical=True in "
                 "SensitiveSubspaceMetric or pass strings; if they are amounts, categorical=False says so."
             )
-        return Attribute(name, numbers_)
-    if categorical is False:
-        if numbers_ is None:
-            raise ValueError(f"{place} is said to be a number (categorical=False), but has values of another kind.")
-    elif numbers_ is None and not is_category:
-        check_one_kind(series, place)
-        if categorical is None:
-            _refuse_amounts_as_text(series, place)
-    codes, labels = pd.factorize(series.astype(object) if is_category else series, sort=True)
+        return Attribute(name, amounts)
+    codes, labels = sorted_codes(np.asarray(series.astype(object) if is_category else series), place)
+    if not is_category and not categorical:
+        remedy = "categorical=True in SensitiveSubspaceMetric, or a pandas categorical"
+        refuse_amounts_as_text(labels, place, remedy)
+        if len(labels) > 20 and 2 * len(labels) > len(series):
+            raise ValueError(
+                f"{place} has {len(labels)} different values in {len(series)} rows, such as {str(labels[0])!r}: names of "
+                f"rows, not of groups. Pass groups of them. If they are classes, say so: {remedy}."
+            )
+    _warn_of_small_classes(codes, labels, place)
     return Attribute(name, codes.astype(np.float64), np.asarray(labels))
+
+
+def _warn_of_small_classes(codes: np.ndarray, labels: np.ndarray, place: str) -> None:
+    """Warn of several classes of which some are so small that chance decides how far they lie from the others."""
+    if len(labels) < 3:
+        return
+    members = np.bincount(codes)
+    small = [
+        f"{label!r}: {count}"
+        for label, count in zip(labels.tolist(), members)
+        if count < _SMALL and count < len(codes) / 50
+    ]
+    if small:
+        warn_caller(
+            f"{place} has classes of very few rows ({', '.join(small[:5])}): their means are chance, and the gap in a "
+            "feature is the largest difference of two classes' means. Merge them with others, or leave those rows out."
+        )
 
 
 def _as_numbers(series: pd.Series) -> np.ndarray | None:
     """Amounts and dates as float64; None where the values are no amounts."""
     dtype = series.dtype
-    if pd.api.types.is_bool_dtype(dtype):
+    if pd.api.types.is_bool_dtype(dtype) or _are_members(series):
         return None
     if pd.api.types.is_complex_dtype(dtype):
         raise TypeError("sensitive features are complex numbers, which have no order: use ints, floats or strings.")
@@ -155,21 +197,10 @@ def _as_numbers(series: pd.Series) -> np.ndarray | None:
     return None
 
 
+def _are_members(series: pd.Series) -> bool:
+    """Whether values are members of an enumeration, which are classes."""
+    return pd.api.types.is_object_dtype(series.dtype) and any(isinstance(value, Enum) for value in series)
+
+
 def _is_decimal(value) -> bool:
     return type(value).__module__ in ("decimal", "_decimal", "_pydecimal") and hasattr(value, "as_tuple")
-
-
-def _refuse_amounts_as_text(series: pd.Series, place: str) -> None:
-    """Raise ValueError where text holds many numbers or dates: every age would become a class of its own."""
-    distinct = pd.unique(series)
-    if len(distinct) <= _FEW or not all(isinstance(value, str) for value in distinct):
-        return
-    text = pd.Series(distinct, dtype=object)
-    is_number = pd.to_numeric(text, errors="coerce").notna().all()
-    if is_number or pd.to_datetime(text, errors="coerce", format="ISO8601").notna().all():
-        what = "numbers" if is_number else "dates"
-        raise ValueError(
-            f"{place} holds {len(distinct)} different {what} written as text, such as {distinct[0]!r} (np.column_stack of "
-            "text and numbers makes text of all): pass them as numbers or dates, in a DataFrame beside other attributes. If they "
-            "are codes of categories, say so: categorical=True in SensitiveSubspaceMetric, or a pandas categorical."
-        )

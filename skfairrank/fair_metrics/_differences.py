@@ -124,9 +124,9 @@ class Difference:
     def determining_columns(self, X: np.ndarray) -> dict[int, bool]:
         """Columns of X that alone determine the attribute, and whether they do so as a copy of it.
 
-        A number is determined by a column that is a straight line in it, its copy. Classes are determined by a column each of
-        whose values occurs in one class only: if it has few values it is a copy of the attribute or finer than it, such as an
-        indicator, or codes; else its classes must not reach into each other, as an age tells the young from the old.
+        A number is determined by a column that grows, or falls, with it throughout, its copy. Classes are determined by a column
+        each of whose values occurs in one class only: if it has few values it is a copy of the attribute or finer than it, such
+        as an indicator, or codes; else its classes must not reach into each other, as an age tells the young from the old.
         """
         n, values = len(self.order), self.attribute.values[self.order]
         if n < _LEAST_ROWS or len(np.unique(values)) < 2:
@@ -142,10 +142,13 @@ class Difference:
     def _determines(self, column: np.ndarray, values: np.ndarray) -> tuple[bool, bool]:
         """Whether a column determines the attribute, and whether as a copy."""
         if self.attribute.is_numeric:
-            column, values = column - column.mean(), values - values.mean()
-            length = np.sqrt((column @ column) * (values @ values))
-            is_line = bool(length > 0 and abs(column @ values) > (1.0 - 1e-9) * length)
-            return is_line, is_line
+            centred, deviations = column - column.mean(), values - values.mean()
+            length = np.sqrt((centred @ centred) * (deviations @ deviations))
+            is_line = bool(length > 0 and abs(centred @ deviations) > (1.0 - 1e-9) * length)
+            order = np.lexsort((values, column))
+            steps, same = np.diff(values[order]), np.diff(column[order]) == 0
+            is_monotone = not (same & (steps != 0)).any() and bool((steps >= 0).all() or (steps <= 0).all())
+            return is_line or is_monotone, is_line or is_monotone
         by_value = np.argsort(column, kind="stable")
         column, values = column[by_value], values[by_value]
         same, switches = column[1:] == column[:-1], values[1:] != values[:-1]

@@ -23,6 +23,7 @@ from skfairrank.transport import pairing_cost, transport_plan
 __all__ = ["SensitiveSubspaceMetric", "check_same_features"]
 
 _BLOCK = 1 << 14  # rows projected at once
+_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a projection, beside the largest number that takes part in it
 
 
 class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -199,6 +200,9 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         self.difference_shares_ = {
             difference.attribute.name: difference.share_within(self.sensitive_basis_) for difference, _ in learned
         }
+        self._origin = _row_of_its_own(X)
+        far = np.maximum(np.abs(X.min(axis=0) - self._origin), np.abs(X.max(axis=0) - self._origin)).astype(np.float64)
+        self._reach = far + np.abs(self._origin) + (np.abs(self.sensitive_basis_) @ (far + np.abs(self._origin))).sum()
         self._find_determining_columns(X, learned, warn and uses_directions)
         if not uses_directions:
             return self
@@ -237,16 +241,24 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         return self._project(X)
 
     def _project(self, X):
-        """X - (X A')A; what is zero up to rounding is zero, since trees and scalers see the sign of anything."""
-        A = self.sensitive_basis_.astype(X.dtype, copy=False)
-        if not len(A):
-            return np.array(X)
-        out, rounding = np.empty_like(X), 8.0 * np.finfo(X.dtype).eps
+        """P X; entries that differ by rounding alone are equal, since trees and scalers see the sign of anything.
+
+        What is left is measured from a row of the training data, so that what the projection annihilates, or leaves constant, is
+        zero up to rounding, and is made zero. Then it is rounded to a grid far finer than the features and coarser than rounding.
+        """
+        A, origin = self.sensitive_basis_, self._origin
+        touched = A.any(axis=0)
+        out = np.array(X)
+        if not touched.any():
+            return out
+        size_of_row, fixed = np.abs(A), origin - (origin @ A.T) @ A
+        grid = 2.0 ** np.ceil(np.log2(np.maximum(_ROUNDING * self._reach, np.finfo(float).tiny)) + 3)
         for start in range(0, len(X), _BLOCK):
-            rows = X[start : start + _BLOCK]
+            rows = X[start : start + _BLOCK].astype(np.float64) - origin
             left, size = rows - (rows @ A.T) @ A, np.abs(rows)
-            left[np.abs(left) <= rounding * (size + (size @ np.abs(A.T)) @ np.abs(A))] = 0.0
-            out[start : start + _BLOCK] = left
+            left[np.abs(left) <= _ROUNDING * (size + (size @ size_of_row.T).sum(axis=1, keepdims=True))] = 0.0
+            left = np.round((left + fixed) / grid) * grid
+            out[start : start + _BLOCK, touched] = left[:, touched]
         return out
 
     def summary(self):
@@ -289,7 +301,8 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         pairs = check_array(pairs, allow_nd=True, ensure_2d=False, dtype=np.float64, input_name="pairs")
         if pairs.ndim != 3 or pairs.shape[1:] != (2, self.n_features_in_):
             raise ValueError(f"pairs has shape {pairs.shape}: expected (n_pairs, 2, {self.n_features_in_}).")
-        return np.linalg.norm(self._project(pairs[:, 0] - pairs[:, 1]), axis=1)
+        difference = pairs[:, 0] - pairs[:, 1]
+        return np.linalg.norm(difference - (difference @ self.sensitive_basis_.T) @ self.sensitive_basis_, axis=1)
 
     def pair_score(self, pairs):
         """The negative of `pair_distance`: greater for more alike items, shape (n_pairs,)."""
@@ -496,3 +509,14 @@ def _orthonormal_rows(directions: np.ndarray, tolerance: float) -> np.ndarray:
     if n_axes < len(rows):
         basis[n_axes:, used[~within]] = np.linalg.svd(rows[:, ~within], full_matrices=False)[2][: len(rows) - n_axes]
     return basis
+
+
+def _row_of_its_own(X: np.ndarray) -> np.ndarray:
+    """The first row in lexicographic order, which does not depend on how rows were shuffled, as float64."""
+    rows = np.arange(len(X))
+    for j in range(X.shape[1]):
+        column = X[rows, j] if len(rows) < len(X) else X[:, j]
+        rows = rows[column == column.min()]
+        if len(rows) == 1:
+            break
+    return X[rows[0]].astype(np.float64)

@@ -9,7 +9,7 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 
-from skfairrank._validation import as_values, sorted_codes
+from skfairrank._validation import as_values, refuse_amounts_as_text, sorted_codes
 
 __all__ = ["check_groups"]
 
@@ -65,6 +65,8 @@ def check_groups(
             f"set_score_request({name}='groups')). If the values are labels, say so by a categorical: "
             "pandas.Categorical(values)."
         )
+    if not _is_categorical(sensitive_features):
+        refuse_amounts_as_text(labels, name, "a categorical, pandas.Categorical(values)")
     if at_most is not None and len(labels) > at_most:
         shown = ", ".join(repr(label) for label in labels[: at_most + 2].tolist())
         other = ", or use group_exposure_difference, which takes any number" if compared_by == "this metric" else ""
