@@ -174,6 +174,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             name: value if name in _NOT_PER_ROW else _sort_if_per_row(value, queries, name)
             for name, value in fit_params.items()
         }
+        if argument == "qid" and type(estimator).__module__.startswith("xgboost."):
+            arguments["sample_weight"] = _weight_of_queries(arguments.get("sample_weight"), queries)
         arguments |= {
             name: _model_to_go_on_from(arguments[name], name, estimator) for name in _MODELS if name in arguments
         }
@@ -316,6 +318,19 @@ def _model_to_go_on_from(model, name: str, estimator):
             f"{type(estimator).__name__}, or a fitted QueryRanker around one."
         )
     return model
+
+
+def _weight_of_queries(weight, queries: Queries):
+    """XGBoost's rankers take one weight for each query: those of rows, sorted by query, as such where they agree."""
+    if weight is None or _num_samples(weight) != queries.n_rows or queries.n_rows == queries.n_queries:
+        return weight
+    values, starts = np.ravel(as_values(weight)), queries.offsets[:-1]
+    if (np.maximum.reduceat(values, starts) != np.minimum.reduceat(values, starts)).any():
+        raise ValueError(
+            "sample_weight differs within queries, and XGBoost's rankers weigh whole queries: give each row of a query the same "
+            "weight, or one weight for each query, in sorted order of the query ids."
+        )
+    return values[starts]
 
 
 def _refuse_other_names(fit_params) -> None:

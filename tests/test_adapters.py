@@ -934,3 +934,18 @@ def test_metadata_are_requested_by_default():
         requests = estimator.get_metadata_routing()
         assert requests.fit.requests == {"qid": True, "sensitive_features": True}
         assert {name for name, value in requests.score.requests.items() if value} == {"qid"}
+
+
+def test_weights_of_rows_that_agree_within_queries_are_xgboosts_weights_of_queries():
+    """One search over LightGBM's and XGBoost's rankers can share a weight."""
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(np.arange(6), 5))
+    X, y, of_query = rng.normal(size=(30, 3)), rng.integers(0, 3, 30), np.array([1.0, 5, 1, 2, 7, 1])
+    model = pytest.importorskip("xgboost").XGBRanker(n_estimators=5, n_jobs=1)
+    expected = QueryRanker(model).fit(X, y, qid=qid, sample_weight=of_query).predict(X)
+    for weight in (of_query[qid], list(of_query[qid]), pd.Series(of_query[qid])):
+        got = QueryRanker(model).fit(X, y, qid=qid, sample_weight=weight).predict(X)
+        np.testing.assert_array_equal(got, expected)
+    assert not np.array_equal(expected, QueryRanker(model).fit(X, y, qid=qid).predict(X))
+    with pytest.raises(ValueError, match="sample_weight differs within queries"):
+        QueryRanker(model).fit(X, y, qid=qid, sample_weight=np.arange(30.0))

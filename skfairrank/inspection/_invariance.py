@@ -144,7 +144,7 @@ def _weights_and_metric(estimator_or_weights, metric):
         if isinstance(estimator, Pipeline):
             raise ValueError(
                 "The regulariser is measured in the features that the ranker sees: pass the pipeline's last step, and X as "
-                "transformed by the others (pipeline[:-1].transform(X))."
+                "transformed by the others (pipeline[:-1].transform(X), with qid=qid where one of them asks for it)."
             )
         check_is_fitted(estimator)
         if not hasattr(estimator, "coef_"):
