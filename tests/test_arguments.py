@@ -92,7 +92,9 @@ FRAMES = {
 )
 def test_a_column_of_text_is_named_with_a_way_out(estimator, frame):
     given = {} if isinstance(estimator, SensitiveSubspaceMetric) else {"qid": QID}
-    with pytest.raises(ValueError, match=r"Column 'job' of X holds .*no number.*(OneHotEncoder|turn dates into numbers)"):
+    with pytest.raises(
+        ValueError, match=r"Column 'job' of X holds .*no number.*(OneHotEncoder|turn dates into numbers)"
+    ):
         estimator.fit(FRAMES[frame], Y, **given)
 
 

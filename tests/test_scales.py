@@ -8,7 +8,7 @@ import pytest
 from _data import shared_data
 from sklearn.preprocessing import StandardScaler
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import load_letor, make_biased_ranking
 from skfairrank.metrics import ndcg_score
 from skfairrank.queries import Queries
@@ -160,3 +160,17 @@ def test_the_look_is_cheap(monkeypatch):
     monkeypatch.setattr(_scales, "N_NUMBERS", 5 * 155)  # the last query is cut
     assert messages(X) == []
     assert len(messages(X[::-1], QID)) == 1
+
+
+def test_what_a_projection_leaves_of_a_feature_is_not_meant():
+    """The paper's Project: all but one thousandth of the second feature is gone, and the first tells the rest."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(200, 3)), np.repeat(np.arange(20), 10)
+    y = rng.integers(0, 3, 200).astype(float)
+    out = SensitiveSubspaceMetric([[1e-3, 1.0, 0.0]]).fit(X).transform(X)
+    assert out[:, 1].std() < 0.002
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PlackettLuceRanker(max_iter=2).fit(out, y, qid=qid)
+    with pytest.warns(UserWarning, match="column 2"):
+        PlackettLuceRanker(max_iter=2).fit(out * [1, 1, 1e4], y, qid=qid)
