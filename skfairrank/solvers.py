@@ -113,7 +113,7 @@ def _deviation_within_queries(data) -> np.ndarray:
 class _Iteration(NamedTuple):
     """Weights, and what the history says of them."""
 
-    w: np.ndarray
+    w: Any
     utility: float
     regularizer: float
     query_distance: float
@@ -170,6 +170,8 @@ class _Run:
 
     def record(self, v):
         self.iterations.append(self._iteration(v))
+        if len(self.iterations) > 1:  # weights are needed of the last one only
+            self.iterations[-2] = self.iterations[-2]._replace(w=None)
         if len(self.iterations) == self.look:
             self.look = self._next_look()
             self.publish()
