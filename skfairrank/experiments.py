@@ -348,7 +348,7 @@ def german_credit_people(*, fetch: bool = True) -> Bunch:
     if not fetch:
         raise FileNotFoundError(advice)
     try:
-        return fetch_german_credit(n_retries=0)
+        return fetch_german_credit(n_retries=1)
     except OSError as error:
         raise FileNotFoundError(f"{advice} ({error})") from error
 

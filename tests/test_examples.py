@@ -3,6 +3,7 @@
 import ast
 import gzip
 import importlib
+import os
 import re
 import runpy
 import shutil
@@ -29,6 +30,8 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("SKFAIRRANK_MSLR", raising=False)
     folder = tmp_path / "downloaded"
     folder.mkdir()
+    # Where the scripts look for data by default depends on the folder in which they run.
+    monkeypatch.setenv("SKFAIRRANK_DATA", os.environ.get("SKFAIRRANK_DATA") or str(ROOT.parent / "shared" / "data"))
     monkeypatch.chdir(folder)
     # Neither this clone's folders nor the tests' own are where a downloaded script finds modules.
     monkeypatch.setattr(

@@ -163,6 +163,7 @@ def test_a_metric_of_nobody_that_fits_both_is_refused(task):
     assert tau_of_audit(pipeline, frame, y, qid, named) == [expected]
 
 
+@pytest.mark.filterwarnings("ignore:Features are of very different scale")  # on purpose
 def test_steps_that_ask_for_qid_get_it(task):
     X, y, qid, group = task
     with sklearn.config_context(enable_metadata_routing=True):

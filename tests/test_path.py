@@ -380,7 +380,7 @@ def test_points_that_do_not_converge_warn():
         ({"n_rhos": 2.5}, "n_rhos=2.5"),
         ({"n_rhos": True}, "n_rhos=True"),
         ({"adversary": "ascent"}, 'give rhos=, or adversary="gaps"'),
-        ({"adversary": "ascent", "rhos": [0.1]}, 'adversary="gaps", "exact_box" or "exact", or use solver="adam"'),
+        ({"adversary": "ascent", "rhos": [0.1], "solver": "lbfgs"}, 'set adversary="gaps".*or use solver="adam"'),
         ({"feature_radius": 0.0}, "No grid of rho can be found.*Give rhos="),
         ({"adversary": "exact", "epsilon": 0.0}, "No grid of rho can be found.*Give rhos="),
         ({"adversary": "somehow"}, "'adversary' parameter"),

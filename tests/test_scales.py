@@ -8,7 +8,7 @@ import pytest
 from _data import shared_data
 from sklearn.preprocessing import StandardScaler
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank.datasets import load_letor, make_biased_ranking
 from skfairrank.metrics import ndcg_score
 from skfairrank.queries import Queries
@@ -29,7 +29,7 @@ def messages(X, qid=QID, names=None):
     return [str(warning.message) for warning in seen]
 
 
-@pytest.mark.parametrize("scale", [20_000.0, 1e9, 3e-4])
+@pytest.mark.parametrize("scale", [2_000.0, 20_000.0, 1e9])
 @pytest.mark.parametrize("column", [0, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_feature_in_another_unit_is_named(scale, column, dtype):
@@ -77,6 +77,12 @@ def offsets():
     return X
 
 
+def projected():
+    """What a fair metric leaves of a feature that nearly is the sensitive direction must stay small."""
+    direction = np.array([1.0, 3e-4, 0.0, 0.0, 0.0])
+    return standardised() @ (np.eye(5) - np.outer(direction, direction) / (direction @ direction))
+
+
 def ages():
     X = rare_categories()
     X[:, 0] = np.round(45 + 12 * X[:, 0])
@@ -90,6 +96,7 @@ FINE = {
     "rare categories": rare_categories,
     "years": offsets,
     "ages": ages,
+    "projected": projected,
     "features of queries": query_features,
     "constants": lambda: np.c_[standardised(), np.full(400, 1e7), np.zeros(400)],
     "nothing varies": lambda: np.ones((400, 3)),
@@ -160,17 +167,3 @@ def test_the_look_is_cheap(monkeypatch):
     monkeypatch.setattr(_scales, "N_NUMBERS", 5 * 155)  # the last query is cut
     assert messages(X) == []
     assert len(messages(X[::-1], QID)) == 1
-
-
-def test_what_a_projection_leaves_of_a_feature_is_not_meant():
-    """The paper's Project: all but one thousandth of the second feature is gone, and the first tells the rest."""
-    rng = np.random.default_rng(0)
-    X, qid = rng.normal(size=(200, 3)), np.repeat(np.arange(20), 10)
-    y = rng.integers(0, 3, 200).astype(float)
-    out = SensitiveSubspaceMetric([[1e-3, 1.0, 0.0]]).fit(X).transform(X)
-    assert out[:, 1].std() < 0.002
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        PlackettLuceRanker(max_iter=2).fit(out, y, qid=qid)
-    with pytest.warns(UserWarning, match="column 2"):
-        PlackettLuceRanker(max_iter=2).fit(out * [1, 1, 1e4], y, qid=qid)

@@ -12,16 +12,18 @@ __all__ = ["warn_of_scales"]
 # Adam moves all weights by about the same length. In trials (learning_rate .01, 2,000 steps) a feature a hundred times smaller
 # than the others was learned no better than if it were not there, and one ten thousand times larger drowned the others.
 LARGEST_RATIO = 100.0
+# Where no feature varies more than this, a small one may be what a projection left of it, and is to stay small.
+LEAST_DEVIATION = 10.0
 # Numbers looked at: the first rows, in the order of their queries.
 N_NUMBERS = 100_000
 N_NAMED = 3
 
 
 def warn_of_scales(X: np.ndarray, queries: Queries, names=None) -> None:
-    """Warn where a feature's deviation is more than a hundred times what another could have within its range.
+    """Warn where a feature's deviation is more than a hundred times what another could have within its range, and large.
 
     Both are within queries, which is all that rankings see. A rare category has a small deviation, but its range is that of other
-    categories; so it is not meant. Nor is what a projection leaves of a feature, which the other features tell as well.
+    categories; so it is not meant.
 
     Parameters
     ----------
@@ -40,12 +42,8 @@ def warn_of_scales(X: np.ndarray, queries: Queries, names=None) -> None:
     varies = np.flatnonzero(deviation > 1e-6 * largest)
     if not len(varies):
         return
-    if deviation[varies].max() <= LARGEST_RATIO * most[varies].min():
-        return
-    is_small = deviation[varies] < 0.1 * np.exp(np.median(np.log(deviation[varies])))
-    varies = varies[~is_small | _are_free(values[:, varies] / deviation[varies])]
     deviation, most = deviation[varies], most[varies]
-    if not len(varies) or deviation.max() <= LARGEST_RATIO * most.min():
+    if deviation.max() <= max(LARGEST_RATIO * most.min(), LEAST_DEVIATION):
         return
     typical = np.median(np.log(deviation))
     far = np.maximum(np.log(deviation) - typical, typical - np.log(most))
@@ -57,13 +55,3 @@ def warn_of_scales(X: np.ndarray, queries: Queries, names=None) -> None:
         f"{np.exp(typical):.2g} for the typical feature (standard deviations within queries). Standardise them: "
         "make_pipeline(StandardScaler(), ranker)."
     )
-
-
-def _are_free(values: np.ndarray) -> np.ndarray:
-    """Which columns (of unit deviation) are no linear combination of the others, up to rounding, shape (n_features,)."""
-    n_rows, n_features = values.shape
-    if n_rows <= n_features:
-        return np.ones(n_features, bool)
-    strengths, vectors = np.linalg.eigh(values.T @ values / n_rows)
-    within = vectors[:, strengths < 1e-9]
-    return (within**2).sum(axis=1) < 1e-6
