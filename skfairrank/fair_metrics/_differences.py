@@ -77,7 +77,10 @@ class Difference:
 
         Of two classes, and of a number, the sign tells which way the second class, or growth, lies.
         """
-        places = self.means @ units.T
+        return self._apart(self.means @ units.T)
+
+    def _apart(self, places: np.ndarray) -> np.ndarray:
+        """How far apart the rows of `places`, one for each class (or one for a number), lie in each column."""
         if self.attribute.is_numeric:
             return places[0]
         if len(places) == 2:
@@ -87,7 +90,7 @@ class Difference:
     @property
     def gaps(self) -> np.ndarray:
         """How far the groups lie apart in each feature, shape (n_features,), >= 0."""
-        return np.abs(self.along(np.eye(self.means.shape[1])))
+        return np.abs(self._apart(self.means))
 
     def directions(self, among: np.ndarray) -> np.ndarray:
         """The directions in which the groups differ in the features `among`, each as long as the groups lie apart along it.
