@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.threads import over_queries
+from skfairrank._threads import over_queries
 
 __all__ = ["SHAPES", "adam_ascent", "control", "gumbel_ranks", "ndcg_by_loop", "nearest_by_double_loop", "senstir_step"]
 

@@ -1,8 +1,8 @@
 """scikit-learn estimators for individually fair learning to rank."""
 
-from skfairrank.adapters import QueryRanker
-from skfairrank.fair_metrics.subspace import SensitiveSubspaceMetric
-from skfairrank.path import SenSTIRPath, senstir_path
+from skfairrank._adapters import QueryRanker
+from skfairrank._path import SenSTIRPath, senstir_path
+from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.preprocessing import QueryScaler
 from skfairrank.rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 

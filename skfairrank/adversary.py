@@ -13,9 +13,9 @@ import numpy as np
 
 from skfairrank._kernels import attack as _attack
 from skfairrank._kernels.linear import mean
-from skfairrank._kernels.threads import is_worth_threads, over_queries, over_range
 from skfairrank._kernels.transport import smallest_gaps, transport_distances
 from skfairrank._kernels.vectors import LANES
+from skfairrank._threads import is_worth_threads, over_queries, over_range
 from skfairrank._validation import check_magnitude
 
 __all__ = ["ADVERSARIES", "Ascent", "Attack", "ExactBox", "ExactBudget", "ExactGaps", "GapsAscent", "gaps_of"]

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
+from skfairrank._queries import Queries
 from skfairrank.datasets import (
     fetch_german_credit,
     flip_sex,
@@ -25,10 +26,9 @@ from skfairrank.datasets import (
     make_biased_ranking,
     make_credit_ranking,
 )
-from skfairrank.fair_metrics.subspace import SensitiveSubspaceMetric
+from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.inspection import nearest_queries
 from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, ndcg_score, stochastic_ndcg_score
-from skfairrank.queries import Queries
 
 __all__ = [
     "RECORDED",

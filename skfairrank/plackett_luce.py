@@ -11,13 +11,13 @@ import numbers
 import numpy as np
 
 from skfairrank._arguments import names_queries
+from skfairrank._gains import discounts
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import policy as _policy
-from skfairrank._kernels.threads import over_queries
+from skfairrank._queries import Queries
 from skfairrank._random import as_generator, draw_keys
+from skfairrank._threads import over_queries
 from skfairrank._validation import as_whole_numbers, check_scores
-from skfairrank.queries import Queries
-from skfairrank.utilities import discounts
 
 __all__ = ["EXACT_LIMIT", "expected_exposure", "log_probability", "rank_probabilities", "sample_rankings"]
 

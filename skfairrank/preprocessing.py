@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skfairrank._queries import REMEDY, Queries
 from skfairrank._validation import check_magnitude
-from skfairrank.queries import REMEDY, Queries
 from skfairrank.rankers._ranking import queries_in_fit
 
 __all__ = ["QueryScaler"]

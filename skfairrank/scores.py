@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels import linear as _linear
-from skfairrank._kernels.threads import over_range
+from skfairrank._threads import over_range
 
 __all__ = ["all_values", "pull_back", "values"]
 

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from skfairrank import scores
 from skfairrank._kernels import attack as _attack
 from skfairrank._kernels import exact as _exact
-from skfairrank._kernels.threads import one_blas_thread, over_queries
+from skfairrank._threads import one_blas_thread, over_queries
 from skfairrank.adversary import ExactBox, ExactBudget
 from skfairrank.plackett_luce import subset_work
 from skfairrank.training import TrainingState

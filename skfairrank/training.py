@@ -11,10 +11,10 @@ from skfairrank import scores
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import linear as _linear
 from skfairrank._kernels import policy as _policy
-from skfairrank._kernels.threads import over_queries
+from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
+from skfairrank._threads import over_queries
 from skfairrank.plackett_luce import subset_work
-from skfairrank.queries import Queries
 
 __all__ = ["GRADIENTS", "Batch", "BatchStream", "Data", "PolicyGradient", "TrainingState", "train"]
 

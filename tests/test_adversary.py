@@ -8,8 +8,8 @@ from skfairrank import SensitiveSubspaceMetric, scores
 from skfairrank._kernels import attack as kernels
 from skfairrank._kernels import linear
 from skfairrank._kernels.ascent import ascend
+from skfairrank._queries import Queries
 from skfairrank.adversary import Ascent, ExactBox, ExactBudget
-from skfairrank.queries import Queries
 from skfairrank.training import Batch, Data
 
 STEPS = {"subspace_step_size": 0.01, "subspace_n_steps": 20, "full_step_size": 0.001, "full_n_steps": 20}

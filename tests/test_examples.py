@@ -59,7 +59,7 @@ def no_data(tmp_path, monkeypatch):
     def unreachable(*args, **kwargs):
         raise ConnectionError("no network")
 
-    monkeypatch.setattr("skfairrank.datasets.german_credit.fetch_openml", unreachable)
+    monkeypatch.setattr("skfairrank.datasets._german_credit.fetch_openml", unreachable)
     return folder
 
 

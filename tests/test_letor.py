@@ -15,9 +15,9 @@ from _data import shared_data
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.utils import Bunch
 
+from skfairrank._queries import Queries
 from skfairrank.datasets import load_letor, make_mslr_ranking
-from skfairrank.datasets.mslr import FEATURE_NAMES
-from skfairrank.queries import Queries
+from skfairrank.datasets._mslr import FEATURE_NAMES
 
 PLAIN = """\
 2 qid:10 1:0.5 2:-3 4:1e3

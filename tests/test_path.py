@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from small_tasks import MIXED, make_task
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
-from skfairrank import path as core
+from skfairrank import _path as core
 from skfairrank.inspection import invariance_regularizer
 
 OBLIQUE = [[1.0, 1.0, 0.0, 0.0]]

@@ -10,7 +10,7 @@ import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairrank._kernels import threads
+from skfairrank import _threads as threads
 from skfairrank._kernels.sorting import SMALL
 from skfairrank._random import as_generator
 from skfairrank.plackett_luce import (

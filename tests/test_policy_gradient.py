@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 import reference
 
-from skfairrank._kernels import exact, policy, ragged, threads
+from skfairrank import _threads as threads
+from skfairrank._gains import discounts, gains, ideal_dcg, normalized_gains
+from skfairrank._kernels import exact, policy, ragged
 from skfairrank._kernels.sorting import SMALL
+from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
-from skfairrank.queries import Queries
 from skfairrank.training import GRADIENTS, Batch, Data, PolicyGradient
-from skfairrank.utilities import discounts, gains, ideal_dcg, normalized_gains
 
 KEY = np.uint64(0x9ABCDEF012345678)
 SIZES = (5, 1, 3, 4, 2, 5)

@@ -15,7 +15,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairrank.queries import Queries
+from skfairrank._queries import Queries
 
 # The same five rows in three queries, as any sortable kind of id; a, b, c stand for the queries in sorted order.
 PATTERN = "cabac"

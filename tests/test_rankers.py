@@ -17,14 +17,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import estimator_html_repr
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank._exposure import disparity_coefficients
+from skfairrank._gains import discounts, normalized_gains
+from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
-from skfairrank.exposure import disparity_coefficients
 from skfairrank.metrics import group_exposure_disparity, ndcg_score
-from skfairrank.queries import Queries
 from skfairrank.rankers import _base
 from skfairrank.rankers._fair_pg import FairExposureGradient
 from skfairrank.training import Batch, Data
-from skfairrank.utilities import discounts, normalized_gains
 
 V = [[0.0, 1.0, 0.0, 0.0]]
 QUICK = {"max_iter": 20, "random_state": 0}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
-from skfairrank.exposure import disparity_coefficients
+from skfairrank._exposure import disparity_coefficients
 
 RANKERS = {
     "reinforce": PlackettLuceRanker(max_iter=10, random_state=0),

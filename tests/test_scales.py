@@ -9,9 +9,9 @@ from _data import shared_data
 from sklearn.preprocessing import StandardScaler
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank._queries import Queries
 from skfairrank.datasets import load_letor, make_biased_ranking
 from skfairrank.metrics import ndcg_score
-from skfairrank.queries import Queries
 from skfairrank.rankers import _scales
 from skfairrank.rankers._scales import warn_of_scales
 

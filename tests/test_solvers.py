@@ -22,8 +22,8 @@ from small_tasks import (
 )
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import _threads as threads
 from skfairrank import solvers as core
-from skfairrank._kernels import threads
 from skfairrank.metrics import kendall_tau_score, stochastic_ndcg_score
 from skfairrank.solvers import Zeros, zeros_of
 

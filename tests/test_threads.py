@@ -10,7 +10,7 @@ from small_tasks import MIXED, make_task
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skfairrank import PlackettLuceRanker, SenSTIRRanker
-from skfairrank._kernels.threads import one_blas_thread
+from skfairrank._threads import one_blas_thread
 
 BLAS = ThreadpoolController().select(user_api="blas")
 RAW = np.random.default_rng(5).normal(size=(2, 4))

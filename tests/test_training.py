@@ -9,9 +9,9 @@ import reference
 from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, scores
+from skfairrank import _threads as threads
 from skfairrank import training as core
-from skfairrank._kernels import threads
-from skfairrank.queries import Queries
+from skfairrank._queries import Queries
 from skfairrank.rankers import _base
 
 SIZES = (4, 1, 3, 4, 2, 3, 4)

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels import transport as kernels
-from skfairrank.transport import pairing_cost, transport_plan
+from skfairrank._transport import pairing_cost, transport_plan
 
 
 def pot(cost):
@@ -321,7 +321,7 @@ def test_integers_are_as_good_as_floats():
 def test_distances_of_what_is_not_finite_are_an_error_before_any_transport(bad, monkeypatch):
     """Case 20."""
     monkeypatch.setattr(
-        "skfairrank.fair_metrics.subspace.transport_plan", lambda *a, **k: pytest.fail("transport was solved")
+        "skfairrank.fair_metrics._subspace.transport_plan", lambda *a, **k: pytest.fail("transport was solved")
     )
     metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
     with pytest.raises(ValueError):

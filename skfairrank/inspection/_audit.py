@@ -9,6 +9,8 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 
+from skfairrank._gains import descending_order, discounts
+from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank.inspection._nearest import fitted_metric, nearest_queries
@@ -20,8 +22,6 @@ from skfairrank.metrics._ndcg import ndcg, warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._policies import Deterministic, PlackettLuce, expected_exposure, make_policy
 from skfairrank.metrics._predictions import ranking_scores
-from skfairrank.queries import Queries
-from skfairrank.utilities import descending_order, discounts
 
 __all__ = ["audit"]
 

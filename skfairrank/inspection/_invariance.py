@@ -12,10 +12,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._kernels import attack as _attack
+from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank.adversary import gaps_of
-from skfairrank.fair_metrics.subspace import check_same_features
-from skfairrank.queries import Queries
+from skfairrank.fair_metrics._subspace import check_same_features
 
 __all__ = ["invariance_regularizer"]
 

@@ -10,8 +10,8 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._kernels import nearest as _nearest
-from skfairrank._kernels.threads import over_queries
-from skfairrank.queries import Queries
+from skfairrank._queries import Queries
+from skfairrank._threads import over_queries
 
 __all__ = ["NearestQueries", "fitted_metric", "nearest_queries"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from skfairrank.adapters import QueryRanker
+from skfairrank._adapters import QueryRanker
 from skfairrank.metrics._predictions import call_with_qid, unwrapped
 
 __all__ = ["steps_to_metric", "transformed"]

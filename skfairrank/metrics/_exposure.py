@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._arguments import names_queries
+from skfairrank._exposure import SMALLEST_MERIT, disparity_coefficients
+from skfairrank._gains import sorting_work
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
-from skfairrank._kernels.threads import over_queries
+from skfairrank._queries import Queries
+from skfairrank._threads import over_queries
 from skfairrank._validation import check_relevance, check_scores
-from skfairrank.exposure import SMALLEST_MERIT, disparity_coefficients
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._policies import expected_exposure, make_policy
-from skfairrank.queries import Queries
-from skfairrank.utilities import sorting_work
 
 __all__ = [
     "exposure_difference",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._arguments import names_queries
+from skfairrank._gains import sorting_work
 from skfairrank._kernels.metrics import inversions
-from skfairrank._kernels.threads import over_queries
+from skfairrank._queries import Queries
+from skfairrank._threads import over_queries
 from skfairrank._validation import check_scores
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.queries import Queries
-from skfairrank.utilities import sorting_work
 
 __all__ = ["kendall_tau", "kendall_tau_score"]
 

@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._arguments import names_queries
+from skfairrank._gains import discounts, gains, ideal_dcg
+from skfairrank._queries import Queries
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._policies import Deterministic, PlackettLuce
-from skfairrank.queries import Queries
-from skfairrank.utilities import discounts, gains, ideal_dcg
 
 __all__ = ["ndcg", "ndcg_score", "order_matters", "stochastic_ndcg_score", "warn_unless_order_matters"]
 

@@ -10,11 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
+from skfairrank._gains import discounts, sorting_work
 from skfairrank._kernels.metrics import tie_averages
-from skfairrank._kernels.threads import over_queries
+from skfairrank._queries import Queries
+from skfairrank._threads import over_queries
 from skfairrank.plackett_luce import grouped_expected_discounts
-from skfairrank.queries import Queries
-from skfairrank.utilities import discounts, sorting_work
 
 __all__ = ["Deterministic", "PlackettLuce", "Policy", "expected_exposure", "make_policy"]
 

@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._folds import warn_if_queries_are_cut
+from skfairrank._queries import REMEDY
 from skfairrank.metrics._exposure import (
     group_exposure_difference,
     group_exposure_disparity,
@@ -19,7 +20,6 @@ from skfairrank.metrics._exposure import (
 from skfairrank.metrics._kendall import kendall_tau_score
 from skfairrank.metrics._ndcg import ndcg_score, stochastic_ndcg_score
 from skfairrank.metrics._predictions import ranking_scores
-from skfairrank.queries import REMEDY
 
 __all__ = [
     "QueryScorer",

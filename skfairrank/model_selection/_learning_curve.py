@@ -11,9 +11,9 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils import Bunch, indexable
 from sklearn.utils.validation import _num_samples
 
+from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank.model_selection._split import QueryKFold
-from skfairrank.queries import Queries
 
 __all__ = ["query_learning_curve"]
 

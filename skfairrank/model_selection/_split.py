@@ -17,8 +17,8 @@ from sklearn.model_selection import (
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
+from skfairrank._queries import REMEDY, Queries
 from skfairrank._random import as_generator
-from skfairrank.queries import REMEDY, Queries
 
 __all__ = ["LeaveOneQueryOut", "QueryKFold", "QueryShuffleSplit", "RepeatedQueryKFold", "train_test_query_split"]
 

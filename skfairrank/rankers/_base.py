@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._arguments import names_queries
 from skfairrank._features import validate_features
+from skfairrank._gains import discounts, normalized_gains_of_rows
 from skfairrank._random import spawn_generators
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
@@ -24,7 +25,6 @@ from skfairrank.rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.scores import all_values
 from skfairrank.solvers import solve
 from skfairrank.training import Data, PolicyGradient, TrainingState, train
-from skfairrank.utilities import discounts, normalized_gains_of_rows
 
 __all__ = ["LinearRanker", "PlackettLuceRanker"]
 

@@ -7,11 +7,11 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from skfairrank._exposure import disparity_coefficients
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import policy as _policy
-from skfairrank._kernels.threads import over_queries
+from skfairrank._threads import over_queries
 from skfairrank._warnings import warn_caller
-from skfairrank.exposure import disparity_coefficients
 from skfairrank.metrics._groups import check_groups
 from skfairrank.rankers._base import PlackettLuceRanker
 from skfairrank.training import PolicyGradient

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank import scores
+from skfairrank._queries import Queries
 from skfairrank.plackett_luce import EXACT_LIMIT, expected_discounts
-from skfairrank.queries import Queries
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -9,11 +9,11 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._arguments import names_queries
 from skfairrank._folds import warn_if_queries_are_cut
+from skfairrank._gains import descending_order
+from skfairrank._queries import REMEDY, Queries
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
-from skfairrank.queries import REMEDY, Queries
-from skfairrank.utilities import descending_order
 
 __all__ = ["RankingMixin", "queries_in_fit"]
 

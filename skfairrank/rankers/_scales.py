@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._queries import Queries
 from skfairrank._warnings import warn_caller
-from skfairrank.queries import Queries
 
 __all__ = ["warn_of_scales"]
 

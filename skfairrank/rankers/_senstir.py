@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._warnings import warn_caller
 from skfairrank.adversary import ADVERSARIES, Ascent, ExactBox, ExactGaps, GapsAscent
-from skfairrank.fair_metrics.subspace import SensitiveSubspaceMetric, check_same_features
+from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric, check_same_features
 from skfairrank.rankers._base import PlackettLuceRanker
 from skfairrank.solvers import zeros_of
 

@@ -21,9 +21,9 @@ from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skfairrank._arguments import names_queries
+from skfairrank._queries import Queries
 from skfairrank._validation import as_values
 from skfairrank.metrics._scorers import ranking_scores
-from skfairrank.queries import Queries
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 
 __all__ = ["QueryRanker"]

@@ -9,8 +9,8 @@ import scipy.stats
 from sklearn.utils import Bunch
 
 from skfairrank._random import as_generator
+from skfairrank.datasets._german_credit import encode_german_credit
 from skfairrank.datasets._parameters import check_count, check_number
-from skfairrank.datasets.german_credit import encode_german_credit
 
 __all__ = ["make_credit_ranking"]
 

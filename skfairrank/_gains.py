@@ -12,7 +12,7 @@ import numpy as np
 
 from skfairrank._kernels.metrics import ideal_sums
 from skfairrank._kernels.sorting import descending_order as _descending_order
-from skfairrank._kernels.threads import over_queries
+from skfairrank._threads import over_queries
 
 __all__ = [
     "GAINS",

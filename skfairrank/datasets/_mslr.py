@@ -7,9 +7,9 @@ import scipy.stats
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array
 
+from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank.datasets._parameters import check_count, check_number
-from skfairrank.queries import Queries
 
 __all__ = ["make_mslr_ranking"]
 

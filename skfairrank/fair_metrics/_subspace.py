@@ -12,13 +12,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._features import validate_features
+from skfairrank._queries import Queries
+from skfairrank._transport import pairing_cost, transport_plan
 from skfairrank._warnings import warn_caller
 from skfairrank.fair_metrics._attributes import read_attributes, read_column, said_of
 from skfairrank.fair_metrics._differences import Difference
 from skfairrank.fair_metrics._rows import canonical_order
 from skfairrank.fair_metrics._summary import MetricSummary
-from skfairrank.queries import Queries
-from skfairrank.transport import pairing_cost, transport_plan
 
 __all__ = ["SensitiveSubspaceMetric", "check_same_features"]
 

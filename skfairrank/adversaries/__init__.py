@@ -1,0 +1,1 @@
+"""Adversaries: where the hypothetical queries of Algorithm 1 come from."""
