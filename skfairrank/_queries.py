@@ -140,11 +140,15 @@ class Queries:
 
     def subset(self, chosen: np.ndarray) -> Queries:
         """Some of the queries, over the same rows (so `group` takes values of all rows, and `ungroup` does not apply)."""
-        sizes = self.sizes[chosen]
         offsets = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        return Queries(self.ids[chosen], self.order[np.repeat(self.offsets[chosen], sizes) + within], offsets, False)
+        np.cumsum(self.sizes[chosen], out=offsets[1:])
+        return Queries(self.ids[chosen], self.order[self.positions(chosen)], offsets, False)
+
+    def positions(self, chosen: np.ndarray) -> np.ndarray:
+        """Where the rows of some queries stand among grouped rows, query after query."""
+        sizes = self.sizes[chosen]
+        ends = np.cumsum(sizes)
+        return np.repeat(self.offsets[chosen] - (ends - sizes), sizes) + np.arange(ends[-1])
 
     def group(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Values of rows, reordered query by query (not copied where they are so already)."""

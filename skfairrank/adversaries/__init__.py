@@ -1,1 +1,60 @@
-"""Adversaries: where the hypothetical queries of Algorithm 1 come from."""
+"""Adversaries: where the hypothetical queries of Algorithm 1 come from, by ascent or in closed form."""
+
+from inspect import signature
+
+from skfairrank.adversaries._ascent import Ascent, GapsAscent
+from skfairrank.adversaries._base import Adversary, Attack, ClosedForm
+from skfairrank.adversaries._box import ExactBox, ExactGaps, Zeros
+from skfairrank.adversaries._budget import ExactBudget
+
+__all__ = [
+    "ADVERSARIES",
+    "Adversary",
+    "Ascent",
+    "Attack",
+    "ClosedForm",
+    "ExactBox",
+    "ExactBudget",
+    "ExactGaps",
+    "GapsAscent",
+    "Zeros",
+    "make_adversary",
+]
+
+#: The names that ``SenSTIRRanker(adversary=...)`` knows.
+ADVERSARIES = {
+    "ascent": Ascent,
+    "exact": ExactBudget,
+    "exact_box": ExactBox,
+    "gaps": ExactGaps,
+    "gaps_ascent": GapsAscent,
+}
+
+
+def make_adversary(adversary, settings=None) -> Adversary:
+    """The adversary that a parameter names, or that it is.
+
+    Parameters
+    ----------
+    adversary : str or Adversary
+        A name reads its parameters among the settings; an object brings its own.
+    settings : object, optional
+        Has the parameters of all named adversaries as attributes.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is neither one of the names nor an adversary.
+    """
+    if isinstance(adversary, str):
+        if adversary not in ADVERSARIES:
+            raise ValueError(f"adversary={adversary!r}: choose one of {sorted(ADVERSARIES)}, or give an adversary.")
+        kind = ADVERSARIES[adversary]
+        names = [] if settings is None else list(signature(kind).parameters)
+        return kind(**{name: getattr(settings, name) for name in names})
+    if isinstance(adversary, type) or not callable(getattr(adversary, "prepare", None)):
+        raise TypeError(
+            f"adversary={adversary!r}: choose one of {sorted(ADVERSARIES)}, or give an object such as "
+            "skfairrank.adversaries.ExactBox(subspace_radius=1.0, feature_radius=0.02)."
+        )
+    return adversary

@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._arguments import names_queries
+from skfairrank._batches import ArrayBatches
 from skfairrank._features import validate_features
-from skfairrank._gains import discounts, normalized_gains_of_rows
+from skfairrank._gradients import SubsetSum, make_gradient
 from skfairrank._random import spawn_generators
+from skfairrank._regularizers import Regularizer
+from skfairrank._solvers import Problem, TrainingState
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
-from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, EarlyStopping, Progress, with_callbacks
+from skfairrank.rankers._fitting import optimise
+from skfairrank.rankers._parameters import stores_parameters
+from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank.rankers._scales import warn_of_scales
 from skfairrank.rankers._teaching import warn_if_nothing_can_be_learned
-from skfairrank.scores import all_values
-from skfairrank.solvers import solve
-from skfairrank.training import Data, PolicyGradient, TrainingState, train
+from skfairrank.scores import SCORES, make_score
+from skfairrank.utilities import UTILITIES, make_utility
 
-__all__ = ["LinearRanker", "PlackettLuceRanker"]
-
-INITIAL_WEIGHT = 1e-4  # weights start uniform in +-1e-4 (Bower et al. 2021, appendix B)
-INITIAL_LAMBDA = 2.0
+__all__ = ["PlackettLuceRanker", "ScoreRanker"]
 
 
-class LinearRanker(RankingMixin, BaseEstimator):
-    """Prediction and input checks of every ranker with scores ``X @ coef_``."""
+class Streams(NamedTuple):
+    """Random streams of a fit, one for each purpose."""
+
+    initial: np.random.Generator
+    order: np.random.Generator
+    noise: np.random.Generator
+    starts: np.random.Generator
+    split: np.random.Generator
+
+    @classmethod
+    def of(cls, random_state) -> Streams:
+        return cls(*spawn_generators(random_state, len(cls._fields)))
+
+    @property
+    def of_training(self):
+        return self.order, self.noise, self.split
+
+
+class ScoreRanker(RankingMixin, BaseEstimator):
+    """Prediction and input checks of every ranker that scores items by a function of its own."""
 
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
@@ -54,27 +73,34 @@ class LinearRanker(RankingMixin, BaseEstimator):
         -------
         scores : ndarray of float64, shape (n_rows,)
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "parameters_")
         X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        if X.shape[1] != len(self.coef_):
+        if X.shape[1] != self._n_features_trained:
             raise NotFittedError(
-                f"The last fit of this {type(self).__name__} failed: its weights are those of an earlier fit with "
-                f"{len(self.coef_)} features. Fit it again."
+                f"The last fit of this {type(self).__name__} failed: its parameters are those of an earlier fit with "
+                f"{self._n_features_trained} features. Fit it again."
             )
-        # Not X @ coef_: BLAS may round equal rows differently, depending on where they stand.
-        return all_values(_read_only(X), self.coef_)
+        theta = self.coef_ if self.score_function_.is_linear else self.parameters_
+        return self.score_function_.values_of_rows(theta, _read_only(X))
+
+    def _scored_by(self, score, theta: np.ndarray, n_features: int) -> dict:
+        """The fitted attributes from which scores follow."""
+        attributes = {"score_function_": score, "parameters_": theta, "_n_features_trained": n_features}
+        return {**attributes, "coef_": theta} if score.is_linear else attributes
 
 
-class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
-    """Linear ranker that maximises the expected NDCG of its Plackett-Luce policy, by stochastic policy gradient.
+class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
+    """Ranker that maximises the expected utility of its Plackett-Luce policy, by default NDCG, by stochastic policy gradient.
 
     This is the paper's "Baseline" (Bower et al. 2021), SenSTIR without the regulariser, and with
     `SensitiveSubspaceMetric` before it in a pipeline its "Project".
 
     Parameters
     ----------
-    score_function : {"linear"}, default="linear"
-        Scores are ``X @ coef_``.
+    score_function : "linear" or Score, default="linear"
+        "linear": scores are ``X @ coef_``. Or an object of a class derived from `skfairrank.scores.Score`.
+    utility : "ndcg" or Utility, default="ndcg"
+        What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
     solver : {"adam", "lbfgs"}, default="adam"
         "adam": mini-batches of queries. "lbfgs": the whole training set in every iteration, exact gradients, deterministic;
         for queries of up to `skfairrank.plackett_luce.EXACT_LIMIT` items.
@@ -110,7 +136,11 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
 
     Attributes
     ----------
+    score_function_ : Score
+    parameters_ : ndarray of float64, shape (n_parameters,)
+        What has been learned: the parameters of `score_function_`.
     coef_ : ndarray of float64, shape (n_features,)
+        The same for linear scores; absent for others.
     n_iter_ : int
         Steps taken.
     history_ : dict of ndarray, each with one entry per step
@@ -134,7 +164,8 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
     """
 
     _parameter_constraints: dict = {
-        "score_function": [StrOptions({"linear"})],
+        "score_function": [StrOptions(set(SCORES)), HasMethods("values")],
+        "utility": [StrOptions(set(UTILITIES)), HasMethods("tables")],
         "solver": [StrOptions({"adam", "lbfgs"})],
         "gradient": [StrOptions({"reinforce", "plrank", "exact"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -151,10 +182,12 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         "verbose": ["verbose"],
     }
 
+    @stores_parameters
     def __init__(
         self,
         *,
         score_function="linear",
+        utility="ndcg",
         solver="adam",
         gradient="reinforce",
         learning_rate=0.01,
@@ -169,27 +202,12 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         warm_start=False,
         random_state=None,
         verbose=0,
-    ):
-        self.score_function = score_function
-        self.solver = solver
-        self.gradient = gradient
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.n_samples = n_samples
-        self.alpha = alpha
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    ): ...
 
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, qid=None, sensitive_features=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None):
         """Train on queries.
 
         Parameters
@@ -201,6 +219,8 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
             Query of each row, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like, shape (n_rows,) or (n_rows, n_attributes), optional
             Sensitive attributes; rankers that do not need them ignore them, so that one search can hold every ranker.
+        query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
+            Weight of each query in the means that training takes, at least 0; per row it must be constant within each query.
 
         Returns
         -------
@@ -211,22 +231,21 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
-        for name in ("validation_scores_", "groups_"):  # of an earlier fit with other settings
-            self.__dict__.pop(name, None)
-        metadata = {"qid": qid, "sensitive_features": sensitive_features}
+        for name in ("validation_scores_", "coef_"):  # of an earlier fit with other settings
+            if name != "coef_" or not self.warm_start:
+                self.__dict__.pop(name, None)
+        metadata = {"qid": qid, "sensitive_features": sensitive_features, "query_weight": query_weight}
         callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
-        data, relevance = self._training_data(X, y, qid)
-        warn_if_nothing_can_be_learned(relevance, data.queries)
-        if self.solver == "adam" and not (self.warm_start and hasattr(self, "coef_")):
-            warn_of_scales(data.X, data.queries, getattr(self, "feature_names_in_", None))
+        streams = Streams.of(self.random_state)
+        is_warm = self.warm_start and hasattr(self, "parameters_")
+        problem = self._problem(X, y, qid, sensitive_features, query_weight, streams.starts)
+        if self.solver == "adam" and not is_warm:
+            warn_of_scales(problem.batches.X, problem.batches.queries, getattr(self, "feature_names_in_", None))
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
-        streams = spawn_generators(self.random_state, 5)
-        state = self._initial_state(data.X.shape[1], streams[0])
-        self.n_queries_ = data.queries.n_queries
-        self._prepare(data, relevance, sensitive_features)
-        self._optimise(data, state, streams[1:], callbacks)
+        state = self._initial_state(problem, streams.initial)
+        optimise(self, problem, state, streams.of_training, callbacks)
         # In one go: Ctrl-C may come again.
-        self.__dict__.update(self._fitted_attributes(state), _interrupted=state.interrupted)
+        self.__dict__.update(self._fitted_attributes(state))
         if state.interrupted:
             warn_caller(
                 f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
@@ -241,129 +260,62 @@ class PlackettLuceRanker(CallbackSupportMixin, LinearRanker):
         callbacks.end()
         return self
 
-    def _training_data(self, X, y, qid):
-        """What `fit` makes of its arguments: the core's data, and y as checked."""
+    def _problem(self, X, y, qid, sensitive_features, query_weight, rng) -> Problem:
+        """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
         X, y, queries = self._check_training_data(X, y, qid)
-        discount = discounts(int(queries.sizes.max()))
-        return Data(X, queries, normalized_gains_of_rows(y, queries, discount), discount), y
+        warn_if_nothing_can_be_learned(y, queries)
+        if self.solver == "lbfgs" or self.gradient == "exact":
+            check_exact_limit(queries)
+        grouped = queries.group(y)
+        tables = make_utility(self.utility).tables(grouped, queries.offsets)
+        batches = ArrayBatches(X, queries, tables, queries.weights(query_weight))
+        self.n_queries_ = queries.n_queries
+        return Problem(
+            batches,
+            make_score(self.score_function),
+            SubsetSum() if self.solver == "lbfgs" else make_gradient(self.gradient, int(self.n_samples)),
+            self._regularizer(batches, grouped, sensitive_features, rng),
+            float(self.alpha),
+        )
 
-    # What subclasses replace; a ranker without a regulariser has none of it.
+    def _regularizer(self, batches, y, sensitive_features, rng) -> Regularizer:
+        """What training subtracts from the utility: what tells one trained ranker from another.
 
-    def _prepare(self, data, y, sensitive_features):
-        """Learn what training needs to know of sensitive attributes."""
+        Parameters
+        ----------
+        batches : ArrayBatches
+        y : ndarray, shape (n_rows,)
+            Relevances, grouped by query.
+        sensitive_features : array-like or None
+        rng : numpy.random.Generator
+        """
+        return Regularizer()
 
-    def _strength(self) -> float:
-        """rho."""
-        return 0.0
-
-    def _n_plain(self) -> int:
-        """Steps before the regulariser sets in."""
-        return 0
-
-    def _policy_gradient(self, data):
-        return PolicyGradient(data, self.gradient, int(self.n_samples))
-
-    def _adversary(self, data, rng):
-        """The adversary of Algorithm 1, or None."""
-        return None
+    def _initial_state(self, problem, rng) -> TrainingState:
+        n_features = problem.batches.n_features
+        theta = problem.score.initial_parameters(n_features, rng)
+        if self.solver == "lbfgs" and problem.score.is_linear:
+            theta = np.zeros(n_features)
+        state = TrainingState(np.array(theta, dtype=np.float64), multiplier=problem.regularizer.multiplier)
+        if not (self.warm_start and hasattr(self, "parameters_")):
+            return state
+        if self._n_features_trained != n_features or len(self.parameters_) != len(theta):
+            raise ValueError(
+                f"warm_start=True, but the last fit had {self._n_features_trained} features and {len(self.parameters_)} parameters, "
+                f"and this one has {n_features} and {len(theta)}: set warm_start=False, or give the same features and "
+                "score_function."
+            )
+        state.theta = np.array(self.coef_ if problem.score.is_linear else self.parameters_, dtype=np.float64)
+        state.forces = self._forces
+        return state
 
     def _fitted_attributes(self, state) -> dict:
         history = {name: values[: state.n_iter].copy() for name, values in state.history.items()}
-        return {"coef_": state.w.copy(), "n_iter_": state.n_iter, "history_": history}
-
-    def _initial_state(self, n_features, rng) -> TrainingState:
-        lambda_ = INITIAL_LAMBDA
-        w = rng.uniform(-INITIAL_WEIGHT, INITIAL_WEIGHT, n_features)
-        if self.warm_start and hasattr(self, "coef_"):
-            if self.coef_.shape != (n_features,):
-                raise ValueError(
-                    f"warm_start=True, but the last fit had {len(self.coef_)} features and X has {n_features}: set "
-                    "warm_start=False, or give the same features."
-                )
-            w, lambda_ = self.coef_.copy(), getattr(self, "lambda_", lambda_)
-        elif self.solver == "lbfgs":
-            w = np.zeros(n_features)
-        return TrainingState(w, float(lambda_))
-
-    def _optimise(self, data, state, streams, callbacks):
-        if self.solver == "lbfgs":
-            if self.early_stopping:
-                raise ValueError(
-                    'early_stopping=True needs solver="adam": "lbfgs" stops when it has converged (tol, max_iter).'
-                )
-            self._solve(data, state, streams[2], callbacks, self._strength())
-        else:
-            self._train(data, state, streams, callbacks, self._strength())
-
-    def _train(self, data, state, streams, callbacks, rho, projector=None, n_plain=None):
-        state.planned += int(self.max_iter)
-        order_rng, noise_rng, start_rng, split_rng = streams
-        n_plain = self._n_plain() if n_plain is None else n_plain
-        if self.gradient == "exact":
-            check_exact_limit(data.queries)
-        stopping = None
-        if self.early_stopping:
-            data, held_out = self._hold_out(data, copy.deepcopy(split_rng))  # the same in a second fit
-            batch_size = min(int(self.batch_size), data.queries.n_queries)
-            stopping = EarlyStopping(
-                data,
-                held_out,
-                rho=rho,
-                tol=float(self.tol),
-                n_iter_no_change=int(self.n_iter_no_change),
-                steps_per_pass=-(-data.queries.n_queries // batch_size),
-                n_plain=n_plain if 0 < rho and n_plain < self.max_iter else 0,
-            )
-        progress = Progress(self, int(self.max_iter), callbacks, self._fitted_attributes, stopping)
-        train(
-            data,
-            state,
-            self._policy_gradient(data),
-            self._adversary(data, start_rng),
-            rho=rho,
-            max_iter=int(self.max_iter),
-            n_plain=n_plain,
-            batch_size=int(self.batch_size),
-            learning_rate=float(self.learning_rate),
-            alpha=float(self.alpha),
-            order_rng=order_rng,
-            noise_rng=noise_rng,
-            progress=progress,
-            projector=projector,
-        )
-        if stopping is not None:
-            self.validation_scores_ = np.array(stopping.scores)
-            if stopping.best_w is not None:
-                state.w = stopping.best_w
-
-    def _hold_out(self, data, rng):
-        """Training data without the held-out queries, and those."""
-        n = data.queries.n_queries
-        n_held_out = max(1, round(float(self.validation_fraction) * n))
-        if n - n_held_out < 1:
-            raise ValueError(
-                f"early_stopping holds out {n_held_out} of {n} queries, which leaves none to train on: give more queries, a "
-                "smaller validation_fraction, or early_stopping=False."
-            )
-        shuffled = rng.permutation(n)
-        held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
-        return Data(data.X, data.queries.subset(kept), data.gain, data.discount), data.queries.subset(held_out)
-
-    def _solve(self, data, state, start_rng, callbacks, rho, zeros=None):
-        state.planned += int(self.max_iter)
-        check_exact_limit(data.queries)
-        self._multipliers = solve(
-            data,
-            state,
-            self._adversary(data, start_rng),
-            rho=rho,
-            alpha=float(self.alpha),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            after_iteration=Progress(self, int(self.max_iter), callbacks, self._fitted_attributes, None),
-            zeros=zeros,
-            multipliers=getattr(self, "_multipliers", None) if self.warm_start else None,
-        )
+        attributes = self._scored_by(make_score(self.score_function), state.theta.copy(), self.n_features_in_)
+        attributes |= {"n_iter_": state.n_iter, "history_": history, "_forces": state.forces}
+        if state.validation_scores is not None:
+            attributes["validation_scores_"] = state.validation_scores
+        return attributes
 
 
 def _read_only(X: np.ndarray) -> np.ndarray:

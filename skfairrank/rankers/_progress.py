@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank import scores
-from skfairrank._queries import Queries
-from skfairrank.plackett_luce import EXACT_LIMIT, expected_discounts
+from skfairrank._solvers import Problem, mean_utility
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -19,23 +17,7 @@ except ImportError:  # pragma: no cover - older scikit-learn: no callbacks, `ver
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Callbacks", "EarlyStopping", "Progress", "mean_utility", "with_callbacks"]
-
-# Exact expectations of held-out queries where they cost less than sampling.
-_EXACT_SIZE = min(10, EXACT_LIMIT)
-
-
-def mean_utility(data, queries: Queries, w: np.ndarray) -> float:
-    """Mean expected utility of some of the data's queries, over those where it is defined; the same at each call."""
-    h = scores.values(data.X, queries.order, w)
-    together = Queries(queries.ids, np.arange(len(h)), queries.offsets, True)
-    exact = queries.sizes.max() <= _EXACT_SIZE
-    expected = expected_discounts(h, together, data.discount, n_samples="exact" if exact else 100, random_state=0)
-    gain = data.gain[queries.order]
-    per_query = np.add.reduceat(gain * expected, queries.offsets[:-1])
-    defined = np.maximum.reduceat(gain, queries.offsets[:-1]) > 0
-    return float(per_query[defined].mean()) if defined.any() else 0.0
-
+__all__ = ["CallbackSupportMixin", "Callbacks", "EarlyStopping", "Progress", "with_callbacks"]
 
 class EarlyStopping:
     """Stop when the objective on held-out queries has not risen by `tol` for `n_iter_no_change` passes in a row.
@@ -44,11 +26,14 @@ class EarlyStopping:
     before the regulariser sets in do not count, since it is meant to cost utility.
     """
 
-    def __init__(self, data, held_out: Queries, *, rho, tol, n_iter_no_change, steps_per_pass, n_plain):
-        self.data, self.held_out, self.rho, self.tol = data, held_out, rho, tol
-        self.patience, self.every, self.n_plain = n_iter_no_change, steps_per_pass, n_plain
+    def __init__(self, ranker, problem: Problem, held_out, n_kept: int):
+        self.problem, self.held_out = problem, held_out
+        self.tol, self.patience = float(ranker.tol), int(ranker.n_iter_no_change)
+        self.every = -(-n_kept // min(int(ranker.batch_size), n_kept))  # steps of a pass
+        n_plain = problem.regularizer.n_plain
         self.scores: list[float] = []
-        self.best, self.best_w, self.waited, self.looked = -np.inf, None, 0, n_plain
+        self.best, self.best_theta, self.waited = -np.inf, None, 0
+        self.looked = n_plain if problem.regularizer.strength > 0 and n_plain < ranker.max_iter else 0
 
     def next_look(self, n_iter: int) -> int:
         return self.looked + self.every
@@ -58,11 +43,12 @@ class EarlyStopping:
             return False
         recent = state.history["regularizer"][self.looked : state.n_iter]
         self.looked = state.n_iter
-        score = mean_utility(self.data, self.held_out, state.w) - self.rho * float(recent.mean())
+        strength = self.problem.regularizer.strength
+        score = mean_utility(self.problem, state.theta, self.held_out) - strength * float(recent.mean())
         self.scores.append(score)
         self.waited = 0 if score > self.best + self.tol else self.waited + 1
         if score > self.best:
-            self.best, self.best_w = score, state.w.copy()
+            self.best, self.best_theta = score, state.theta.copy()
         return self.waited >= self.patience
 
 
@@ -98,15 +84,14 @@ class Progress:
     ----------
     estimator : ranker being fitted
     callbacks : Callbacks or None
-    fitted_attributes : callable(state) -> dict
-    early_stopping : EarlyStopping or None
+    early_stopping : EarlyStopping, optional
     """
 
     REPORTS = 50
 
-    def __init__(self, estimator, max_iter: int, callbacks, fitted_attributes, early_stopping: EarlyStopping | None):
+    def __init__(self, estimator, max_iter: int, callbacks, early_stopping: EarlyStopping | None = None):
         self.estimator, self.max_iter, self.callbacks = estimator, max_iter, callbacks
-        self.fitted_attributes, self.early_stopping = fitted_attributes, early_stopping
+        self.early_stopping = early_stopping
         self.interval = self.interval_of(max_iter)
         self.printed = self.reported = 0
 
@@ -130,13 +115,13 @@ class Progress:
             recent = {name: float(values[self.printed : state.n_iter].mean()) for name, values in state.history.items()}
             print(
                 f"[{type(self.estimator).__name__}] step {state.n_iter}/{self.max_iter}  utility {recent['utility']:.4f}  "
-                f"regularizer {recent['regularizer']:.3g}  lambda {state.lambda_:.3g}",
+                f"regularizer {recent['regularizer']:.3g}  lambda {state.multiplier:.3g}",
                 flush=True,
             )
             self.printed = state.n_iter
         while self.callbacks is not None and self.reported < self.max_iter and self._is_due(state.n_iter):
             self.reported += self.interval
-            stop |= self.callbacks.report(lambda: self.fitted_attributes(state))
+            stop |= self.callbacks.report(lambda: self.estimator._fitted_attributes(state))
         return stop
 
     def _is_due(self, n_iter: int) -> bool:

@@ -6,12 +6,13 @@ import numpy as np
 
 from skfairrank._arguments import names_queries
 from skfairrank._random import as_generator
-from skfairrank.rankers._base import LinearRanker
+from skfairrank.rankers._base import ScoreRanker
+from skfairrank.scores import LinearScore
 
 __all__ = ["RandomRanker"]
 
 
-class RandomRanker(LinearRanker):
+class RandomRanker(ScoreRanker):
     """Linear ranker whose weights are drawn from a standard normal; it gives context to a utility (Bower et al. 2021).
 
     Parameters
@@ -40,7 +41,7 @@ class RandomRanker(LinearRanker):
         self.random_state = random_state
 
     @names_queries
-    def fit(self, X, y, *, qid=None, sensitive_features=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None):
         """Draw the weights; X, y and qid are only checked.
 
         Parameters
@@ -49,10 +50,11 @@ class RandomRanker(LinearRanker):
         y : array-like of float, shape (n_rows,)
             Relevance of each row, >= 0.
         qid : array-like, shape (n_rows,), optional
-        sensitive_features : ignored
+        sensitive_features, query_weight : ignored
         """
         self._validate_params()
         X, _, queries = self._check_training_data(X, y, qid)
-        self.coef_ = as_generator(self.random_state).standard_normal(X.shape[1])
+        weights = as_generator(self.random_state).standard_normal(X.shape[1])
+        self.__dict__.update(self._scored_by(LinearScore(), weights, X.shape[1]))
         self.n_queries_ = queries.n_queries
         return self

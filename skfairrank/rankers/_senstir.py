@@ -11,10 +11,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._warnings import warn_caller
-from skfairrank.adversary import ADVERSARIES, Ascent, ExactBox, ExactGaps, GapsAscent
+from skfairrank._regularizers import NEEDS_CLOSED_FORM, INITIAL_MULTIPLIER, Invariance, Regularizer
+from skfairrank.adversaries import ADVERSARIES, ExactBox, make_adversary
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric, check_same_features
 from skfairrank.rankers._base import PlackettLuceRanker
-from skfairrank.solvers import zeros_of
+from skfairrank.rankers._parameters import stores_parameters
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
@@ -73,7 +74,7 @@ def _warn_if_directions_miss_the_groups(metric):
 
 
 class SenSTIRRanker(PlackettLuceRanker):
-    """Individually fair ranker: expected NDCG minus rho times an optimal-transport invariance regulariser.
+    """Individually fair ranker: expected utility (NDCG) minus rho times an optimal-transport invariance regulariser.
 
     Maximises, by Algorithm 1 of Bower et al. (2021), ``mean U(q) - rho R - alpha / 2 ||coef_||^2`` with ``U`` the
     expected NDCG of the Plackett-Luce policy and ``R`` the largest mean ``1/2 ||h(q) - h(q')||^2`` over hypothetical
@@ -92,7 +93,7 @@ class SenSTIRRanker(PlackettLuceRanker):
         radii (docs/results.md has a table); search over it.
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
-    score_function, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
+    score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
 validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         As for `PlackettLuceRanker`.
     adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent"}, default="ascent"
@@ -172,29 +173,19 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         **PlackettLuceRanker._parameter_constraints,
         "metric": [HasMethods("fit"), "array-like", None],
         "rho": [Interval(Real, 0, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "adversary": [StrOptions(set(ADVERSARIES))],
-        "subspace_step_size": [Interval(Real, 0, None, closed="left")],
-        "subspace_n_steps": [Interval(Integral, 0, None, closed="left")],
-        "subspace_init": [Interval(Real, 0, None, closed="left")],
-        "subspace_n_starts": [Interval(Integral, 1, None, closed="left"), None],
-        "full_step_size": [Interval(Real, 0, None, closed="left")],
-        "full_n_steps": [Interval(Integral, 0, None, closed="left")],
-        "subspace_radius": [Interval(Real, 0, None, closed="left")],
-        "gap_radius": [Interval(Real, 0, None, closed="left")],
-        "feature_radius": [Interval(Real, 0, None, closed="left")],
-        "dual_step": [StrOptions({"auto", "budget", "paper"})],
+        **{name: rule for kind in ADVERSARIES.values() for name, rule in kind._parameter_constraints.items()},
+        "adversary": [StrOptions(set(ADVERSARIES)), HasMethods("prepare")],
         "fair_start": [Interval(Real, 0, 1, closed="both")],
         "relax": [Interval(Real, 0, 1, closed="both")],
     }
 
+    @stores_parameters(extends=PlackettLuceRanker)
     def __init__(
         self,
         metric=None,
         *,
         rho=0.003,
         epsilon=0.01,
-        score_function="linear",
         adversary="ascent",
         subspace_step_size=0.05,
         subspace_n_steps=20,
@@ -208,120 +199,39 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         dual_step="auto",
         fair_start=0.1,
         relax=0.0,
-        solver="adam",
-        gradient="reinforce",
-        learning_rate=0.01,
-        max_iter=2000,
-        batch_size=10,
-        n_samples=25,
-        alpha=0.0,
-        tol=1e-5,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        warm_start=False,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            score_function=score_function,
-            solver=solver,
-            gradient=gradient,
-            learning_rate=learning_rate,
-            max_iter=max_iter,
-            batch_size=batch_size,
-            n_samples=n_samples,
-            alpha=alpha,
-            tol=tol,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
+        **shared,
+    ): ...
+
+    def _regularizer(self, batches, y, sensitive_features, rng):
+        adversary = make_adversary(self.adversary, self)
+        if self.relax > 0 and not isinstance(adversary, BOXES):
+            raise ValueError(
+                f'relax={self.relax} needs adversary="gaps" or "exact_box": other adversaries set no weights to zero.'
+            )
+        if self.rho > 0 and self.solver == "lbfgs" and not adversary.is_closed_form:
+            raise ValueError(NEEDS_CLOSED_FORM)
+        self.metric_ = self._learn_metric(adversary, batches.X, sensitive_features)
+        if self.rho == 0:
+            return Regularizer()
+        return Invariance(
+            adversary,
+            self.metric_,
+            strength=self.rho,
+            n_plain=0 if self.solver == "lbfgs" else round(float(self.fair_start) * int(self.max_iter)),
+            multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if self.warm_start else INITIAL_MULTIPLIER,
+            rng=rng,
         )
-        self.metric = metric
-        self.rho = rho
-        self.epsilon = epsilon
-        self.adversary = adversary
-        self.subspace_step_size = subspace_step_size
-        self.subspace_n_steps = subspace_n_steps
-        self.subspace_init = subspace_init
-        self.subspace_n_starts = subspace_n_starts
-        self.full_step_size = full_step_size
-        self.full_n_steps = full_n_steps
-        self.subspace_radius = subspace_radius
-        self.gap_radius = gap_radius
-        self.feature_radius = feature_radius
-        self.dual_step = dual_step
-        self.fair_start = fair_start
-        self.relax = relax
 
-    def _prepare(self, data, y, sensitive_features):
-        self.metric_ = self._learn_metric(data.X, sensitive_features)
-        if self.metric is None and self.rho > 0 and self._uses_directions:
-            _warn_if_directions_miss_the_groups(self.metric_)
-
-    def _learn_metric(self, X, sensitive_features):
+    def _learn_metric(self, adversary, X, sensitive_features):
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
         needed = self.rho > 0
-        uses_directions = needed and self._uses_directions
-        return fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
-
-    @property
-    def _uses_directions(self):
-        return not issubclass(ADVERSARIES[self.adversary], (ExactGaps, GapsAscent))
-
-    def _strength(self):
-        return float(self.rho)
-
-    def _n_plain(self):
-        return round(float(self.fair_start) * int(self.max_iter))
-
-    def _adversary(self, data, rng):
-        if self.rho == 0:
-            return None
-        return ADVERSARIES[self.adversary](data, self.metric_, rng=rng, **self._attack_settings())
-
-    def _attack_settings(self):
-        names = (
-            "rho", "epsilon", "subspace_step_size", "subspace_n_steps", "subspace_init", "subspace_n_starts", "full_step_size",
-            "full_n_steps", "subspace_radius", "gap_radius", "feature_radius", "dual_step",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
-
-    def _optimise(self, data, state, streams, callbacks):
-        adversary = ADVERSARIES[self.adversary]
-        if self.relax > 0 and not issubclass(adversary, ExactBox):
-            raise ValueError(
-                f'relax={self.relax} needs adversary="gaps" or "exact_box": other adversaries set no weights to zero.'
-            )
-        if self.rho > 0 and self.solver == "lbfgs" and issubclass(adversary, Ascent):
-            raise ValueError(
-                'solver="lbfgs" needs a regulariser in closed form: set adversary="gaps", "exact_box" or "exact", or use '
-                'solver="adam".'
-            )
-        super()._optimise(data, state, streams, callbacks)
-        if self.relax == 0 or self.rho == 0 or state.interrupted:
-            return
-        raw, first = self._adversary(data, streams[2]).raw, state.history
-        rho = float(self.rho) * (1.0 - float(self.relax))
-        steps = state.n_iter
-        if self.solver == "lbfgs":
-            state.n_iter = 0
-            self._solve(data, state, streams[2], None, rho, zeros_of(state.w, raw))
-            state.n_iter += steps
-        else:
-            largest = max(float(np.abs(state.w).max()), np.finfo(float).tiny)
-            zeros = zeros_of(state.w, raw, tolerance=2.0 * float(self.learning_rate) / largest)
-            projector = zeros.projector(raw)
-            state.w = projector @ state.w
-            state.n_iter = 0
-            self._train(data, state, streams, None, rho, projector, n_plain=0)
-            state.n_iter += steps
-        state.history = {name: np.r_[first[name], state.history[name]] for name in first}
+        uses_directions = needed and adversary.uses_directions
+        metric = fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
+        if self.metric is None and uses_directions:
+            _warn_if_directions_miss_the_groups(metric)
+        return metric
 
     def _fitted_attributes(self, state):
-        return {**super()._fitted_attributes(state), "lambda_": float(state.lambda_)}
+        return {**super()._fitted_attributes(state), "lambda_": float(state.multiplier)}

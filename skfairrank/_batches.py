@@ -1,0 +1,185 @@
+"""Where training's mini-batches come from: a batch carries the X that its rows number.
+
+So what trains never asks where rows lie. A source of batches is anything that has what `Batches` lists; the one here serves arrays
+in memory and memory maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from skfairrank._kernels.batches import pick_rows
+from skfairrank._queries import Queries
+from skfairrank._random import draw_keys
+
+__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches"]
+
+
+class Batch(NamedTuple):
+    """Some queries: their rows, and what the utility's tables say of them, query after query.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (any number of rows, n_features)
+    rows : ndarray of int64, shape (n_rows,)
+        Rows of X, query after query.
+    offsets : ndarray of int64, shape (n_queries + 1,)
+        From 0; rows ``offsets[b]`` to ``offsets[b + 1] - 1`` belong to the batch's query b.
+    queries : ndarray of int64, shape (n_queries,)
+        The numbers of the queries among all queries of the source; of a subset, among those of the source that it was taken from.
+        A batch may hold a query twice.
+    gain : ndarray of float64, shape (n_rows,)
+    stay : ndarray of float64, shape (n_rows,), or (0,) where the utility has none
+        See `skfairrank.utilities.Tables`.
+    weight : ndarray of float64, shape (n_queries,)
+        Weights of the queries, of mean 1 over all queries of the source.
+    key : numpy.uint64
+        For the noise of sampled rankings.
+    """
+
+    X: np.ndarray
+    rows: np.ndarray
+    offsets: np.ndarray
+    queries: np.ndarray
+    gain: np.ndarray
+    stay: np.ndarray
+    weight: np.ndarray
+    key: np.uint64
+
+
+class Batches(Protocol):
+    """A source of mini-batches."""
+
+    #: Number of items of each query, shape (n_queries,).
+    sizes: np.ndarray
+    #: Weight of each query, of mean 1, shape (n_queries,).
+    weights: np.ndarray
+    #: The utility's discount by rank, shape (at least the largest size,).
+    discount: np.ndarray
+    n_features: int
+    #: One more than the largest number of a query.
+    n_numbers: int
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether queries have different weights."""
+        ...
+
+    def stream(self, batch_size: int, order_rng, noise_rng) -> BatchStream:
+        """Mini-batches of random queries without end."""
+        ...
+
+    def in_order(self) -> Iterator[Batch]:
+        """Every query once, in order, in batches that memory can hold."""
+        ...
+
+    def subset(self, chosen: np.ndarray) -> Batches:
+        """A source of some of the queries."""
+        ...
+
+
+# Rows of a batch of `in_order`, and of the batches that a stream prepares at once, and the most of these. Results do not depend on them.
+_ROWS, _STEPS = 1 << 16, 512
+
+
+class ArrayBatches:
+    """Batches from an array, in memory or mapped; X is neither copied nor sorted.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n_rows, n_features)
+        In the caller's row order.
+    queries : Queries
+    tables : skfairrank.utilities.Tables
+        Gains, and what else belongs to rows, are grouped by query.
+    weights : ndarray of float64, shape (n_queries,), optional
+        Of the queries; any scale.
+    numbers, n_numbers : ndarray of int64, shape (n_queries,), and int; optional
+        Of a subset: the numbers of its queries, and of how many.
+    """
+
+    def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None):
+        self.X, self.queries, self.tables = X, queries, tables
+        self.numbers = np.arange(queries.n_queries) if numbers is None else numbers
+        self.n_numbers = queries.n_queries if n_numbers is None else n_numbers
+        self.discount, self.n_features = tables.discount, X.shape[1]
+        self.is_weighted = weights is not None and bool((weights != weights[0]).any())
+        self.weights = weights / weights.mean() if self.is_weighted else np.ones(queries.n_queries)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.queries.sizes
+
+    @cached_property
+    def _stay(self) -> np.ndarray:
+        return np.empty(0) if self.tables.stay is None else self.tables.stay
+
+    def stream(self, batch_size, order_rng, noise_rng):
+        return BatchStream(self, min(batch_size, self.queries.n_queries), order_rng, noise_rng)
+
+    def in_order(self):
+        offsets, last = self.queries.offsets, 0
+        while last < self.queries.n_queries:
+            first = last
+            last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _ROWS, side="right")) - 1)
+            rows = slice(offsets[first], offsets[last])
+            yield Batch(
+                self.X,
+                self.queries.order[rows],
+                offsets[first : last + 1] - offsets[first],
+                self.numbers[first:last],
+                self.tables.gain[rows],
+                self._stay[rows],
+                self.weights[first:last],
+                np.uint64(first),
+            )
+
+    def subset(self, chosen):
+        queries = self.queries.subset(chosen)
+        rows = self.queries.positions(chosen)
+        stay = None if self.tables.stay is None else self.tables.stay[rows]
+        tables = self.tables._replace(gain=self.tables.gain[rows], stay=stay)
+        weights = self.weights[chosen] if self.is_weighted else None
+        return ArrayBatches(self.X, queries, tables, weights, numbers=self.numbers[chosen], n_numbers=self.n_numbers)
+
+
+class BatchStream:
+    """Passes over all queries of an `ArrayBatches` in random order, cut into batches, and a key for the noise of each.
+
+    Parameters
+    ----------
+    source : ArrayBatches
+    batch_size : int
+    order_rng, noise_rng : numpy.random.Generator
+    """
+
+    def __init__(self, source: ArrayBatches, batch_size: int, order_rng, noise_rng):
+        self.source, self.batch_size = source, batch_size
+        self.order_rng, self.noise_rng = order_rng, noise_rng
+        mean_rows = batch_size * source.queries.n_rows / source.queries.n_queries
+        self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows)))
+        self.stock = np.empty(0, np.int64)
+
+    def take(self, n_steps: int) -> list[Batch]:
+        """The next batches, `n_steps` of them or fewer."""
+        source, queries, B = self.source, self.source.queries, self.batch_size
+        steps = min(self.at_once, n_steps)
+        while len(self.stock) < steps * B:
+            self.stock = np.r_[self.stock, self.order_rng.permutation(queries.n_queries)]
+        chosen, self.stock = self.stock[: steps * B].reshape(steps, B), self.stock[steps * B :]
+        ends = np.cumsum(queries.sizes[chosen].sum(axis=1))
+        offsets, rows, gain = np.empty((steps, B + 1), np.int64), np.empty(ends[-1], np.int64), np.empty(ends[-1])
+        stay = np.empty(ends[-1] if len(source._stay) else 0)
+        pick_rows(
+            chosen, queries.order, queries.offsets, source.tables.gain, source._stay, offsets, rows, gain, stay
+        )
+        numbers, weight, keys = source.numbers[chosen], source.weights[chosen], draw_keys(self.noise_rng, steps)
+        bounds = [0, *ends.tolist()]
+        return [
+            Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s])
+            for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
+        ]

@@ -1,0 +1,140 @@
+"""What training subtracts from the utility: one object with its own state, asked by the solvers and by nobody else.
+
+A regulariser pulls on the scores of a batch (Fair-PG-Rank) or on the parameters (SenSTIR). The one that does neither is
+`Regularizer` itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skfairrank._kernels import linear as _linear
+
+__all__ = ["ExposureHinge", "Invariance", "Regularizer", "Report"]
+
+INITIAL_MULTIPLIER = 2.0  # lambda starts at 2 (Bower et al. 2021, appendix B)
+
+
+class Report(NamedTuple):
+    """What the history says of a step."""
+
+    value: float = 0.0
+    query_distance: float = 0.0
+
+
+NEEDS_CLOSED_FORM = (
+    'solver="lbfgs" needs a regulariser in closed form: set adversary="gaps", "exact_box" or "exact", or use solver="adam".'
+)
+NOTHING = Report()
+NO_STAY = np.empty(0)
+
+
+class Regularizer:
+    """None: what a plain ranker trains with, and what others replace.
+
+    Attributes
+    ----------
+    strength : float
+        What its value is multiplied by in the objective.
+    n_plain : int
+        Training steps before it sets in.
+    multiplier : float
+        lambda, for those that have a budget.
+    """
+
+    strength, n_plain, multiplier = 0.0, 0, INITIAL_MULTIPLIER
+
+    def begin(self, batches, score) -> None:
+        """Get ready for one training set; called before the first step."""
+
+    def pull_scores(self, batch, h, gradient, in_scores) -> float:
+        """Subtract ``strength`` times the gradient in the scores from `in_scores`, in place, and return the mean value.
+
+        Parameters
+        ----------
+        batch : skfairrank._batches.Batch
+        h : ndarray, shape (n_rows,)
+            Scores of the batch.
+        gradient : skfairrank._gradients.Reinforce, PLRank or SubsetSum
+            Estimator of policy gradients.
+        in_scores : ndarray, shape (n_rows,)
+        """
+        return 0.0
+
+    def pull(self, batch, theta: np.ndarray, slope: np.ndarray) -> Report:
+        """Subtract ``strength`` times the gradient from `slope`, in place, and report."""
+        return NOTHING
+
+    def minimize(self, run, zeros=None, forces=None):
+        """Minimise utility and regulariser together, in place on a `skfairrank._solvers._lbfgs.Run`."""
+        raise ValueError(NEEDS_CLOSED_FORM)
+
+
+class Invariance(Regularizer):
+    """SenSTIR's: the unfairness of hypothetical queries that an adversary finds (Bower et al. 2021, equation 4).
+
+    Parameters
+    ----------
+    adversary : skfairrank.adversaries.Adversary
+    metric : fitted fair metric
+    strength : float
+        rho.
+    n_plain : int
+    multiplier : float
+        lambda at the start.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(self, adversary, metric, *, strength, n_plain=0, multiplier=INITIAL_MULTIPLIER, rng=None):
+        self.adversary, self.metric, self.rng = adversary, metric, rng
+        self.strength, self.n_plain, self.multiplier = float(strength), n_plain, float(multiplier)
+
+    def begin(self, batches, score):
+        self.prepared = self.adversary.prepare(batches, score, self.metric, rho=self.strength, rng=self.rng)
+
+    def pull(self, batch, theta, slope):
+        attack = self.prepared.attack(batch, theta, self.multiplier)
+        self.multiplier = attack.multiplier
+        _linear.subtract(slope, self.strength, attack.gradient)
+        return Report(attack.regularizer, attack.query_distance)
+
+    def minimize(self, run, zeros=None, forces=None):
+        if not self.prepared.is_closed_form:
+            super().minimize(run)
+        return self.prepared.minimize(run, self.strength, zeros, forces)
+
+
+class ExposureHinge(Regularizer):
+    """Fair-PG-Rank's: the hinge of merit-weighted group exposures (Singh and Joachims 2019).
+
+    A query's disparity v_A/M_A - v_B/M_B is linear in the exposures of its rows, as a utility is in the discounts of their ranks: so
+    where the hinge is open its gradient is the policy gradient of a utility whose gains are the disparity's coefficients, and the
+    baseline of REINFORCE is the samples' mean disparity.
+
+    Parameters
+    ----------
+    coefficients : ndarray of float64, shape (n_rows,)
+        Of the disparity in the exposures, grouped by query; zero where it is undefined.
+    offsets : ndarray of int64, shape (n_queries + 1,)
+    exposure : ndarray of float64, shape (largest query size,)
+        Exposure of each rank.
+    strength : float
+    """
+
+    def __init__(self, coefficients, offsets, exposure, *, strength):
+        self.coefficients, self.offsets, self.exposure = coefficients, offsets, exposure
+        self.strength = float(strength)
+
+    def pull_scores(self, batch, h, gradient, in_scores):
+        sizes, starts = np.diff(batch.offsets), batch.offsets[:-1]
+        at = np.repeat(self.offsets[batch.queries] - starts, sizes) + np.arange(len(h))
+        coefficient = self.coefficients[at]
+        # Under the same sampled rankings as the gradient.
+        disparity = np.add.reduceat(coefficient * gradient.expected_discounts(batch, h, self.exposure), starts)
+        is_open = disparity > 0
+        if is_open.any():
+            unfair = batch._replace(gain=np.where(np.repeat(is_open, sizes), coefficient, 0.0), stay=NO_STAY)
+            in_scores -= self.strength * gradient(unfair, h, self.exposure)[0]
+        return float((batch.weight * np.maximum(disparity, 0.0)).mean())

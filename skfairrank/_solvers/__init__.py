@@ -1,0 +1,7 @@
+"""Solvers: each improves the parameters of one `Problem`, in place on a `TrainingState`."""
+
+from skfairrank._solvers._adam import train
+from skfairrank._solvers._lbfgs import solve
+from skfairrank._solvers._problem import Problem, TrainingState, mean_utility
+
+__all__ = ["Problem", "TrainingState", "mean_utility", "solve", "train"]

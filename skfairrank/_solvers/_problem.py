@@ -1,0 +1,78 @@
+"""What is maximised: mean utility minus the regulariser minus the l2 penalty, of one training set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skfairrank._gradients import Reinforce, SubsetSum
+from skfairrank._regularizers import Regularizer
+
+__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility"]
+
+#: What the history tells of every step.
+HISTORY = ("utility", "regularizer", "query_distance", "lambda")
+
+# Exact expectations of held-out queries where they cost less than sampling.
+_EXACT_SIZE, _N_SAMPLES = 10, 100
+
+
+@dataclass
+class Problem:
+    """Maximise ``mean U - strength R - alpha/2 ||theta||^2``.
+
+    Parameters
+    ----------
+    batches : skfairrank._batches.Batches
+    score : skfairrank.scores.Score
+    gradient : skfairrank._gradients.Reinforce, PLRank or SubsetSum
+        Estimator of policy gradients.
+    regularizer : skfairrank._regularizers.Regularizer
+    alpha : float
+    """
+
+    batches: Any
+    score: Any
+    gradient: Any
+    regularizer: Regularizer
+    alpha: float = 0.0
+
+
+@dataclass
+class TrainingState:
+    """What training has reached; everything an estimator takes over as attributes."""
+
+    theta: np.ndarray
+    n_iter: int = 0
+    planned: int = 0
+    history: dict = field(default_factory=dict)
+    multiplier: float = 0.0
+    #: Of the deterministic solver on a box with directions that are no axes: what holds its equations, for a neighbouring problem.
+    forces: np.ndarray | None = None
+    #: Held-out objective after each pass; None without early stopping.
+    validation_scores: np.ndarray | None = None
+    interrupted: bool = False
+    converged: bool = True
+
+
+def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
+    """Mean expected utility of the queries in which something can be gained; the same at each call.
+
+    Exact for queries of up to 10 items, else from 100 rankings.
+
+    Parameters
+    ----------
+    batches : optional
+        Default: those of the problem.
+    """
+    batches = problem.batches if batches is None else batches
+    gradient = SubsetSum() if batches.sizes.max() <= _EXACT_SIZE else Reinforce(_N_SAMPLES)
+    total, weight = 0.0, 0.0
+    for batch in batches.in_order():
+        h = problem.score.values_of_rows(theta, batch.X, batch.rows)
+        counted = batch.weight * (np.maximum.reduceat(batch.gain, batch.offsets[:-1]) > 0)
+        total += float(counted @ gradient(batch, h, batches.discount)[1])
+        weight += float(counted.sum())
+    return total / weight if weight > 0 else 0.0

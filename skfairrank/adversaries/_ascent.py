@@ -1,0 +1,211 @@
+"""The paper's two-phase ascent, and how lambda, the multiplier of its transport budget, moves."""
+
+from __future__ import annotations
+
+from math import exp, isfinite
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skfairrank._validation import check_magnitude
+from skfairrank.adversaries._base import Adversary, Attack, gaps_of
+from skfairrank.adversaries._general_ascent import GeneralAscent
+from skfairrank.adversaries._linear_ascent import LinearAscent
+
+__all__ = ["Ascent", "GapsAscent"]
+
+
+class Ascent(Adversary):
+    """Two-phase ascent (Bower et al. 2021, appendix B): along the raw sensitive directions, then freely.
+
+    Items are paired with themselves: an attacked item x' = x + V'c + e costs d_X(e, 0). (Also in queries of more than 500 items,
+    for which no cheaper pairing is sought after the attack: `_kernels.transport.LARGEST_ASSIGNMENT`.) Starts are uniform in
+    +-`subspace_init` for c and zero for e; without sensitive directions e starts uniform in +-`full_step_size`, since the
+    gradient vanishes at the query itself.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.01
+        Transport budget: bound on the mean d_Q, in squared feature units.
+    subspace_step_size, subspace_n_steps : float, int, default=0.05, 20
+        Adam's step and number of steps along the directions, in their units (the paper's as, ae).
+    subspace_init : float, default=0.05
+        Starts are uniform in +-subspace_init.
+    subspace_n_starts : int or None, default=4
+        For linear scores: starts per step, shared by the items of the batch. None draws one for each item, as printed in the paper
+        and as for all other scores.
+    full_step_size, full_n_steps : float, int, default=0.001, 20
+        Adam's step and number of steps of the free move, in feature units (the paper's fs, fe).
+    dual_step : {"auto", "budget", "paper"}, default="auto"
+        How lambda moves (see `SenSTIRRanker`).
+    """
+
+    _parameter_constraints: dict = {
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "subspace_step_size": [Interval(Real, 0, None, closed="left")],
+        "subspace_n_steps": [Interval(Integral, 0, None, closed="left")],
+        "subspace_init": [Interval(Real, 0, None, closed="left")],
+        "subspace_n_starts": [Interval(Integral, 1, None, closed="left"), None],
+        "full_step_size": [Interval(Real, 0, None, closed="left")],
+        "full_n_steps": [Interval(Integral, 0, None, closed="left")],
+        "dual_step": [StrOptions({"auto", "budget", "paper"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon=0.01,
+        subspace_step_size=0.05,
+        subspace_n_steps=20,
+        subspace_init=0.05,
+        subspace_n_starts=4,
+        full_step_size=0.001,
+        full_n_steps=20,
+        dual_step="auto",
+    ):
+        self.epsilon = epsilon
+        self.subspace_step_size = subspace_step_size
+        self.subspace_n_steps = subspace_n_steps
+        self.subspace_init = subspace_init
+        self.subspace_n_starts = subspace_n_starts
+        self.full_step_size = full_step_size
+        self.full_n_steps = full_n_steps
+        self.dual_step = dual_step
+
+    def prepare(self, batches, score, metric, *, rho, rng):
+        self._validate_params()
+        check_magnitude(getattr(batches, "X", np.zeros((1, 1))))
+        in_raw_units = getattr(metric, "scale", None) == "raw" and getattr(metric, "directions", None) is None
+        return _PreparedAscent(
+            self._kernel(batches, score, metric, self._moves(metric), float(rho), rng),
+            DualStep(self.dual_step, float(self.epsilon), in_raw_units),
+        )
+
+    def _moves(self, metric):
+        """The rows along which the first phase moves."""
+        return metric.directions_
+
+    def _kernel(self, batches, score, metric, raw, rho, rng):
+        """What finds the hypothetical queries: the one place that chooses how."""
+        settings = {
+            "rho": rho,
+            "subspace_step_size": float(self.subspace_step_size),
+            "subspace_n_steps": int(self.subspace_n_steps),
+            "subspace_init": float(self.subspace_init),
+            "full_step_size": float(self.full_step_size),
+            "full_n_steps": int(self.full_n_steps),
+            "rng": rng,
+        }
+        raw, basis, shrink = (
+            np.ascontiguousarray(rows, dtype=np.float64) for rows in (raw, metric.basis_, metric.shrink_)
+        )
+        if score.is_linear:
+            n_starts = int(self.subspace_n_starts or 0)
+            return LinearAscent(raw, basis, shrink, batches.n_numbers, n_starts=n_starts, **settings)
+        return GeneralAscent(score, raw, basis, shrink, batches.n_numbers, **settings)
+
+
+class GapsAscent(Ascent):
+    """The ascent with its first phase along single features, in units of gap_radius times the groups' gaps.
+
+    Parameters
+    ----------
+    gap_radius : float, default=1.0
+    epsilon, subspace_step_size, subspace_n_steps, subspace_init, subspace_n_starts, full_step_size, full_n_steps, dual_step
+        As for `Ascent`.
+    """
+
+    _parameter_constraints: dict = {
+        **Ascent._parameter_constraints,
+        "gap_radius": [Interval(Real, 0, None, closed="left")],
+    }
+    uses_directions = False
+
+    def __init__(
+        self,
+        gap_radius=1.0,
+        *,
+        epsilon=0.01,
+        subspace_step_size=0.05,
+        subspace_n_steps=20,
+        subspace_init=0.05,
+        subspace_n_starts=4,
+        full_step_size=0.001,
+        full_n_steps=20,
+        dual_step="auto",
+    ):
+        super().__init__(
+            epsilon=epsilon,
+            subspace_step_size=subspace_step_size,
+            subspace_n_steps=subspace_n_steps,
+            subspace_init=subspace_init,
+            subspace_n_starts=subspace_n_starts,
+            full_step_size=full_step_size,
+            full_n_steps=full_n_steps,
+            dual_step=dual_step,
+        )
+        self.gap_radius = gap_radius
+
+    def _moves(self, metric):
+        gaps = float(self.gap_radius) * gaps_of(metric)
+        return np.diag(gaps)[gaps > 0]
+
+
+class _PreparedAscent:
+    is_closed_form = False
+
+    def __init__(self, kernel, dual_step):
+        self.kernel, self.dual_step = kernel, dual_step
+
+    def attack(self, batch, theta, multiplier):
+        regularizer, distance, gradient = self.kernel.attack(batch, theta, multiplier, self.dual_step.most_spent)
+        if not (isfinite(regularizer) and isfinite(distance)):
+            raise ValueError(
+                "The attack on a query is not finite: features, weights or steps are too large. Scale the features "
+                "(StandardScaler), or lower learning_rate, rho, subspace_step_size or full_step_size."
+            )
+        return Attack(regularizer, distance, gradient, self.dual_step(multiplier, distance))
+
+
+class DualStep:
+    """Descent of the dual: lambda grows while the adversary overspends (the paper prints the opposite sign).
+
+    Parameters
+    ----------
+    kind : {"auto", "budget", "paper"}
+    epsilon : float
+    in_raw_units : bool
+        Whether the metric has learned directions in the units of its model, as in the paper: then "auto" begins with "paper".
+    """
+
+    LEAST = 1e-5
+    # Of log lambda, for a batch that spends nothing or twice the budget.
+    STEP_SIZE = 0.1
+
+    def __init__(self, kind: str, epsilon: float, in_raw_units: bool):
+        self.epsilon, self._budget = epsilon, max(epsilon, 1e-12)
+        self.is_paper, self.may_leave_paper = kind == "paper" or (kind == "auto" and in_raw_units), kind == "auto"
+        self._has_risen = False
+
+    @property
+    def most_spent(self) -> float:
+        """What a batch may spend on the average.
+
+        With this bound the steps of lambda are bounded, so that it neither runs away nor takes long to come back.
+        """
+        return np.inf if self.is_paper else 2.0 * self.epsilon
+
+    def __call__(self, lambda_: float, distance: float) -> float:
+        if not self.is_paper:
+            # While lambda stays bounded so does the sum of these steps, so that the mean of d is epsilon where the budget binds.
+            excess = (distance - self.epsilon) / self._budget
+            return max(lambda_ * exp(self.STEP_SIZE * excess), self.LEAST)
+        spent, budget = distance if distance > 1e-12 else 1e-12, self._budget
+        step = spent / budget if spent > budget else budget / spent
+        moved = max(lambda_ + step * (distance - self.epsilon), self.LEAST)
+        self._has_risen |= moved > lambda_
+        if self.may_leave_paper and self._has_risen and moved == self.LEAST < lambda_:
+            # The authors' steps overshoot, and would do so again: up by far, and down to the floor at once.
+            self.is_paper = False
+        return moved

@@ -1,0 +1,122 @@
+"""The supremum within a transport budget that all queries share."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from skfairrank._kernels import closed_forms as _closed
+from skfairrank.adversaries._base import Adversary, ClosedForm, linear_only
+from skfairrank.adversaries._box import START_WIDTH, ratio
+
+__all__ = ["ExactBudget"]
+
+
+class ExactBudget(Adversary):
+    """The supremum over moves of norm <= r in the sensitive subspace and a transport budget epsilon shared by all queries.
+
+    For scores w.x (docs/exact.md), ``R = mean_q n_q/2 (a + b u_q)^2`` with ``a = r ||A w||``, ``b = ||P w||`` and
+    ``mean_q u_q^2 = epsilon``.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.01
+        Bound on the mean d_Q, in squared feature units.
+    subspace_radius : float, default=1.0
+        Bound r on the norm of the sensitive move, in feature units.
+    """
+
+    _parameter_constraints: dict = {
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "subspace_radius": [Interval(Real, 0, None, closed="left")],
+    }
+    is_closed_form = True
+
+    def __init__(self, epsilon=0.01, subspace_radius=1.0):
+        self.epsilon = epsilon
+        self.subspace_radius = subspace_radius
+
+    def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
+        self._validate_params()
+        linear_only(self, score)
+        return Budget(batches, metric, float(self.epsilon), float(self.subspace_radius), rho)
+
+
+class Budget(ClosedForm):
+    """R of `ExactBudget`; `shares` are the fractions of queries (weighted) that have the distinct sizes."""
+
+    def __init__(self, batches, metric, epsilon, radius, rho):
+        self.epsilon, self.radius, self.rho = epsilon, radius, float(rho)
+        self.basis = np.ascontiguousarray(metric.basis_, dtype=np.float64)
+        self.shrink = np.ascontiguousarray(metric.shrink_, dtype=np.float64)
+        sizes, of_query = np.unique(batches.sizes, return_inverse=True)
+        weight = np.bincount(of_query, weights=batches.weights)
+        self.sizes, self.shares = sizes[weight > 0].astype(np.float64), weight[weight > 0] / weight.sum()
+
+    def measure(self, w):
+        gradient = np.empty(len(w))
+        value, spent, multiplier = self._measure(w, self.basis, gradient)
+        return value, spent, gradient, self.rho * multiplier
+
+    def _measure(self, w, basis, gradient):
+        return _closed.exact_budget(
+            w, basis, self.shrink, self.sizes, self.shares, self.epsilon, self.radius, gradient
+        )
+
+    def dual_norm(self, slope):
+        sensitive = self.basis @ slope
+        fair = slope - self.basis.T @ sensitive
+        return max(ratio(np.linalg.norm(sensitive), self.radius), ratio(np.linalg.norm(fair), np.sqrt(self.epsilon)))
+
+    def minimize(self, run, rho, zeros=None, forces=None):
+        """R has two kinks, where A w = 0 and where P w = 0. Both norms are smoothed, tighter each time; then what is found so is
+        tried against the solutions within either kink, where R is smooth."""
+        basis, scale = self.basis, run.scale
+        rank, d = basis.shape
+        if scale.max() < 100.0 * scale.min():
+            # R is made of Euclidean norms: scaling by column would bend them, which costs more than such columns do.
+            scale[:] = np.median(scale)
+        # sqrt(||A w||^2 + s^2) and sqrt(||P w||^2 + s^2): two more coordinates held at s, the first along one more sensitive axis.
+        longer_basis = np.zeros((rank + 1, d + 2))
+        longer_basis[:rank, :d] = basis
+        longer_basis[rank, d] = 1.0
+        typical = float(np.median(scale))  # smoothing is in units of weights
+
+        def objective(v, smoothing=0.0):
+            value, gradient = run.plain(v)
+            longer, slope = np.concatenate([v / scale, [smoothing, smoothing]]), np.empty(d + 2)
+            penalty, _, _ = self._measure(longer, longer_basis, slope)
+            return value + rho * penalty, rho * slope[:d] / scale + gradient
+
+        def within(projector, v):
+            """The best weights that the projector keeps as they are."""
+
+            def onto(u):
+                return scale * (projector @ (u / scale))
+
+            def projected(u):
+                value, slope = objective(onto(u))
+                return value, (projector @ (scale * slope)) / scale
+
+            return onto(run.minimize(projected, onto(v), None, onto, run.tol))
+
+        if rank == 0 or self.radius == 0 or self.epsilon == 0:  # no kinks
+            run.settle(run.minimize(objective, run.start(objective), None, np.array, run.tol))
+            return
+        v = run.start(lambda at: objective(at, START_WIDTH / typical))
+        for smoothing in (1e-4, 1e-5):
+            v = run.descend(lambda at, s=smoothing / typical: objective(at, s), v, None, np.array, run.tol)
+        inside = basis.T @ basis
+        candidates, w = [(v, run.converged)], v / scale
+        sensitive = np.linalg.norm(basis @ w)
+        try:
+            # Away from the kinks there is nothing to smooth.
+            if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(w):
+                candidates.append((run.minimize(objective, v, None, np.array, run.tol), run.converged))
+            for projector in (np.eye(d) - inside, inside):
+                candidates.append((within(projector, v), run.converged))
+        finally:  # also where a callback or Ctrl-C ends one of these: what is best so far
+            best, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])
+            run.settle(best)

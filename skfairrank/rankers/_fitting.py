@@ -1,0 +1,106 @@
+"""What a trained ranker does with its problem: hold queries out, run the solver, and refit what the box has left."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from skfairrank._solvers import Problem, TrainingState, solve, train
+from skfairrank.rankers._progress import EarlyStopping, Progress
+
+__all__ = ["optimise"]
+
+
+def optimise(ranker, problem: Problem, state: TrainingState, streams, callbacks=None) -> None:
+    """Solve a problem by the ranker's settings, in place on `state`.
+
+    Parameters
+    ----------
+    ranker : PlackettLuceRanker
+        Its parameters are read, and nothing is set.
+    streams : tuple of numpy.random.Generator
+        For the order of the queries, the noise, and the split of early stopping.
+    callbacks : Callbacks, optional
+    """
+    run = _solve if ranker.solver == "lbfgs" else _train
+    run(ranker, problem, state, streams, callbacks)
+    relax = float(getattr(ranker, "relax", 0.0))
+    if relax == 0 or problem.regularizer.strength == 0 or state.interrupted:
+        return
+    _refit(ranker, problem, state, streams, relax)
+
+
+def _refit(ranker, problem, state, streams, relax):
+    """After the relaxed lasso: weights and directions that are zero stay so, the others are fitted with less of the penalty."""
+    box, first, steps = problem.regularizer.prepared, state.history, state.n_iter
+    rho, n_plain = problem.regularizer.strength, problem.regularizer.n_plain
+    problem.regularizer.strength, problem.regularizer.n_plain = rho * (1.0 - relax), 0
+    state.n_iter, state.forces = 0, None
+    try:
+        if ranker.solver == "lbfgs":
+            _solve(ranker, problem, state, streams, None, box.zeros(state.theta))
+        else:
+            largest = max(float(np.abs(state.theta).max()), np.finfo(float).tiny)
+            zeros = box.zeros(state.theta, tolerance=2.0 * float(ranker.learning_rate) / largest)
+            projector = box.projector(zeros)
+            state.theta = projector @ state.theta
+            _train(ranker, problem, state, streams, None, projector)
+    finally:
+        problem.regularizer.strength, problem.regularizer.n_plain = rho, n_plain
+    state.n_iter += steps
+    state.history = {name: np.r_[first[name], state.history[name]] for name in first}
+
+
+def _solve(ranker, problem, state, streams, callbacks, zeros=None):
+    if ranker.early_stopping:
+        raise ValueError(
+            'early_stopping=True needs solver="adam": "lbfgs" stops when it has converged (tol, max_iter).'
+        )
+    state.planned += int(ranker.max_iter)
+    solve(
+        problem,
+        state,
+        tol=float(ranker.tol),
+        max_iter=int(ranker.max_iter),
+        after_iteration=Progress(ranker, int(ranker.max_iter), callbacks),
+        zeros=zeros,
+    )
+
+
+def _train(ranker, problem, state, streams, callbacks, projector=None):
+    state.planned += int(ranker.max_iter)
+    order_rng, noise_rng, split_rng = streams
+    stopping = None
+    if ranker.early_stopping:
+        kept, held_out = _hold_out(ranker, len(problem.batches.sizes), copy.deepcopy(split_rng))  # the same in a second fit
+        stopping = EarlyStopping(ranker, problem, problem.batches.subset(held_out), len(kept))
+        problem = copy.copy(problem)
+        problem.batches = problem.batches.subset(kept)
+    train(
+        problem,
+        state,
+        max_iter=int(ranker.max_iter),
+        batch_size=int(ranker.batch_size),
+        learning_rate=float(ranker.learning_rate),
+        order_rng=order_rng,
+        noise_rng=noise_rng,
+        progress=Progress(ranker, int(ranker.max_iter), callbacks, stopping),
+        projector=projector,
+    )
+    if stopping is not None:
+        state.validation_scores = np.array(stopping.scores)
+        if stopping.best_theta is not None:
+            state.theta = stopping.best_theta
+
+
+def _hold_out(ranker, n: int, rng):
+    """Numbers of the queries to train on, and of those to hold out."""
+    n_held_out = max(1, round(float(ranker.validation_fraction) * n))
+    if n - n_held_out < 1:
+        raise ValueError(
+            f"early_stopping holds out {n_held_out} of {n} queries, which leaves none to train on: give more queries, a "
+            "smaller validation_fraction, or early_stopping=False."
+        )
+    shuffled = rng.permutation(n)
+    return np.sort(shuffled[n_held_out:]), np.sort(shuffled[:n_held_out])

@@ -1,0 +1,300 @@
+r"""Utilities of a ranking, as three tables: gain of a row, discount of a rank, and the chance to stay after a row.
+
+The worth of a ranking with ranks r is
+
+.. math::
+
+    U(r) = \sum_i \mathrm{gain}_i \; \mathrm{discount}_{r(i)} \prod_{j:\ r(j) < r(i)} \mathrm{stay}_j ,
+
+which is all that policies, policy gradients and metrics know of it. So a class here serves all of training and measuring once
+it fills the tables.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skfairrank._gains import GAINS, discounts, gains, ideal_dcg
+
+__all__ = ["DCG", "ERR", "NDCG", "PrecisionAtK", "RBP", "RecallAtK", "ReciprocalRank", "Tables", "Utility"]
+
+_BLOCK = 1 << 16  # rows whose tables are filled at once, so that it takes little memory
+
+
+class Tables(NamedTuple):
+    """What a utility says of some queries.
+
+    Parameters
+    ----------
+    gain : ndarray of float64, shape (n_rows,)
+        Grouped by query.
+    discount : ndarray of float64, shape (largest query size,)
+        ``discount[r - 1]`` belongs to rank r.
+    stay : ndarray of float64, shape (n_rows,), or None
+        Chance that a user who has seen the row goes on to the next. None: always.
+    """
+
+    gain: np.ndarray
+    discount: np.ndarray
+    stay: np.ndarray | None = None
+
+
+class Utility(BaseEstimator):
+    """What every utility can do; a class of its own needs `discount` and `gains`.
+
+    `skfairrank.utilities.NDCG` and the others below are examples of a dozen lines.
+    """
+
+    _parameter_constraints: dict = {}
+
+    def discount(self, n: int) -> np.ndarray:
+        """Discount of the ranks 1 to n, shape (n,)."""
+        raise NotImplementedError(f"{type(self).__name__} has no discount(n): the worth of a row at ranks 1 to n.")
+
+    def gains(self, y: np.ndarray, offsets: np.ndarray, discount: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Gain of each row, and its chance to stay or None.
+
+        Parameters
+        ----------
+        y : ndarray of float64, shape (n_rows,)
+            Relevances >= 0, grouped by query.
+        offsets : ndarray of int64, shape (n_queries + 1,)
+            From 0; rows ``offsets[q]`` to ``offsets[q + 1] - 1`` belong to query q.
+        discount : ndarray of float64, shape (at least the largest query size,)
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no gains(y, offsets, discount).")
+
+    def tables(self, y: np.ndarray, offsets: np.ndarray) -> Tables:
+        """The tables of some queries.
+
+        Parameters
+        ----------
+        y : ndarray of float64, shape (n_rows,)
+            Relevances >= 0, grouped by query.
+        offsets : ndarray of int64, shape (n_queries + 1,)
+
+        Returns
+        -------
+        tables : Tables
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or a gain is not finite.
+        """
+        self._validate_params()
+        discount = np.asarray(self.discount(int(np.diff(offsets).max())), dtype=np.float64)
+        gain, stay, last, n_queries = np.empty(len(y)), None, 0, len(offsets) - 1
+        while last < n_queries:
+            first = last
+            last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
+            rows = slice(offsets[first], offsets[last])
+            gain[rows], chance = self.gains(y[rows], offsets[first : last + 1] - offsets[first], discount)
+            if chance is not None:
+                stay = np.empty(len(y)) if stay is None else stay
+                stay[rows] = chance
+        if not np.isfinite(gain).all():
+            raise ValueError(
+                f"{type(self).__name__} has gains that are not finite: relevances up to {y.max():g} are too large for it. Use "
+                'NDCG, whose gains are relative to the best ranking, or gain="linear".'
+            )
+        return Tables(gain, discount, stay)
+
+
+class NDCG(Utility):
+    """Discounted cumulative gain relative to the best ranking's: the paper's utility.
+
+    Parameters
+    ----------
+    k : int, optional
+        Only ranks 1 to k count, in the ranking and in the best one.
+    gain : {"exp2", "linear"}, default="exp2"
+        ``2 ** y - 1``, or ``y`` itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairrank.utilities import NDCG
+    >>> NDCG(k=1).tables(np.array([0.0, 1.0, 2.0]), np.array([0, 3])).gain.round(6).tolist()
+    [0.0, 0.333333, 1.0]
+    """
+
+    _parameter_constraints: dict = {
+        "k": [Interval(Integral, 1, None, closed="left"), None],
+        "gain": [StrOptions(set(GAINS))],
+    }
+
+    def __init__(self, k=None, gain="exp2"):
+        self.k = k
+        self.gain = gain
+
+    def discount(self, n):
+        return discounts(n, self.k)
+
+    def gains(self, y, offsets, discount):
+        gain = gains(y, offsets, self.gain)
+        ideal = np.repeat(ideal_dcg(gain, offsets, discount), np.diff(offsets))
+        return np.divide(gain, ideal, out=np.zeros_like(gain), where=ideal > 0), None
+
+
+class DCG(NDCG):
+    """Discounted cumulative gain, not normalised: queries with many relevant rows count more.
+
+    Parameters
+    ----------
+    k : int, optional
+        Only ranks 1 to k count.
+    gain : {"exp2", "linear"}, default="exp2"
+        ``2 ** y - 1``, or ``y`` itself.
+    """
+
+    def gains(self, y, offsets, discount):
+        if self.gain == "linear":
+            return y, None
+        with np.errstate(over="ignore"):
+            return np.expm1(y * np.log(2.0)), None
+
+
+class PrecisionAtK(Utility):
+    """Share of relevant rows (y > 0) among the first k.
+
+    Parameters
+    ----------
+    k : int, default=10
+        A query of fewer rows is divided by k all the same, as in trec_eval.
+    """
+
+    _parameter_constraints: dict = {"k": [Interval(Integral, 1, None, closed="left")]}
+
+    def __init__(self, k=10):
+        self.k = k
+
+    def discount(self, n):
+        return (np.arange(n) < self.k) / self.k
+
+    def gains(self, y, offsets, discount):
+        return (y > 0).astype(np.float64), None
+
+
+class RecallAtK(Utility):
+    """Share of the relevant rows (y > 0) that are among the first k.
+
+    Parameters
+    ----------
+    k : int, default=10
+    """
+
+    _parameter_constraints: dict = PrecisionAtK._parameter_constraints
+
+    def __init__(self, k=10):
+        self.k = k
+
+    def discount(self, n):
+        return (np.arange(n) < self.k).astype(np.float64)
+
+    def gains(self, y, offsets, discount):
+        relevant = (y > 0).astype(np.float64)
+        number = np.repeat(np.add.reduceat(relevant, offsets[:-1]), np.diff(offsets))
+        return np.divide(relevant, number, out=np.zeros_like(relevant), where=number > 0), None
+
+
+class RBP(Utility):
+    """Rank-biased precision (Moffat and Zobel 2008): a user goes on to the next row with probability p, whatever was seen.
+
+    Parameters
+    ----------
+    p : float, default=0.8
+        In (0, 1).
+    """
+
+    _parameter_constraints: dict = {"p": [Interval(Real, 0, 1, closed="neither")]}
+
+    def __init__(self, p=0.8):
+        self.p = p
+
+    def discount(self, n):
+        return (1.0 - self.p) * float(self.p) ** np.arange(n)
+
+    def gains(self, y, offsets, discount):
+        return (y > 0).astype(np.float64), None
+
+
+class ReciprocalRank(Utility):
+    """One over the rank of the first relevant row (y > 0).
+
+    Parameters
+    ----------
+    k : int, optional
+        Nothing where no relevant row is among the first k.
+    """
+
+    _parameter_constraints: dict = {"k": [Interval(Integral, 1, None, closed="left"), None]}
+
+    def __init__(self, k=None):
+        self.k = k
+
+    def discount(self, n):
+        ranks = np.arange(1, n + 1)
+        return np.where(ranks <= (n if self.k is None else self.k), 1.0 / ranks, 0.0)
+
+    def gains(self, y, offsets, discount):
+        relevant = (y > 0).astype(np.float64)
+        return relevant, 1.0 - relevant
+
+
+class ERR(ReciprocalRank):
+    """Expected reciprocal rank (Chapelle et al. 2009): a user stops at a row with probability (2^y - 1) / 2^max_relevance.
+
+    Parameters
+    ----------
+    max_relevance : float, optional
+        The highest grade there is. Default: the highest relevance of the rows at hand, which differs between data sets.
+    k : int, optional
+        Only ranks 1 to k count.
+    """
+
+    _parameter_constraints: dict = {
+        **ReciprocalRank._parameter_constraints,
+        "max_relevance": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(self, max_relevance=None, k=None):
+        super().__init__(k)
+        self.max_relevance = max_relevance
+
+    def tables(self, y, offsets):
+        highest = float(y.max(initial=0.0))
+        if self.max_relevance is None:
+            return ERR(max(highest, 1.0), self.k).tables(y, offsets)
+        if highest > self.max_relevance:
+            raise ValueError(f"ERR(max_relevance={self.max_relevance}) got a relevance of {highest:g}: name the highest grade.")
+        return super().tables(y, offsets)
+
+    def gains(self, y, offsets, discount):
+        stop = np.exp2(y - self.max_relevance) - np.exp2(-float(self.max_relevance))
+        return stop, 1.0 - stop
+
+
+UTILITIES = {"ndcg": NDCG}
+
+
+def make_utility(utility) -> Utility:
+    """The utility that a ranker's or metric's parameter names.
+
+    Raises
+    ------
+    TypeError
+        If it is neither one of the names nor has `tables`.
+    """
+    if isinstance(utility, str) and utility in UTILITIES:
+        return UTILITIES[utility]()
+    if isinstance(utility, type) or not callable(getattr(utility, "tables", None)):
+        raise TypeError(
+            f"utility={utility!r}: give one of {sorted(UTILITIES)}, or a utility such as skfairrank.utilities.NDCG(k=10)."
+        )
+    return utility
