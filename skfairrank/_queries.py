@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,7 @@ import pandas as pd
 import sklearn
 from sklearn.utils.fixes import parse_version
 
-from skfairrank._validation import as_values, sorted_codes
+from skfairrank._validation import as_floats, as_values, sorted_codes
 
 __all__ = ["Queries"]
 
@@ -149,6 +150,77 @@ class Queries:
         sizes = self.sizes[chosen]
         ends = np.cumsum(sizes)
         return np.repeat(self.offsets[chosen] - (ends - sizes), sizes) + np.arange(ends[-1])
+
+    def weights(self, query_weight) -> np.ndarray | None:
+        """One weight for each query, shape (n_queries,), in sorted order of the ids; None where `query_weight` is None.
+
+        Parameters
+        ----------
+        query_weight : None, array-like or mapping
+            Numbers >= 0: one per row, equal within a query; or one per query, as a mapping or a pandas Series from id to number
+            (which may hold further ids) or as an array in sorted order of the ids. What has as many entries as there are rows
+            and is no mapping is read row by row, a Series too.
+
+        Raises
+        ------
+        ValueError
+            If a query has no weight, or several, if a weight is negative or not finite, or if all are zero.
+        """
+        if query_weight is None:
+            return None
+        if isinstance(query_weight, Mapping):
+            ids = pd.Index(list(query_weight), dtype=self._dtype_of_index(), tupleize_cols=False)
+            weights = self._weights_by_id(pd.Series(list(query_weight.values()), index=ids))
+        elif isinstance(query_weight, pd.Series) and len(query_weight) != self.n_rows:
+            weights = self._weights_by_id(query_weight)
+        else:
+            weights = self._weights_in_order(query_weight)
+        if (weights < 0).any():
+            k = int(np.argmax(weights < 0))
+            raise ValueError(f"query_weight of query {self.name(k)} is {weights[k]:g}: weights must be >= 0.")
+        if not (weights > 0).any():
+            raise ValueError("query_weight is zero for every query: at least one must count. Leave out query_weight.")
+        return weights
+
+    def _dtype_of_index(self):
+        """object where pandas would guess a dtype for ids, and might round large ints to floats."""
+        return object if self.ids.dtype == object else None
+
+    def _weights_by_id(self, query_weight: pd.Series) -> np.ndarray:
+        if not query_weight.index.is_unique:
+            twice = query_weight.index[query_weight.index.duplicated()][0]
+            raise ValueError(
+                f"query_weight has {len(query_weight)} entries for {self.n_rows} rows, and its index has {twice!r} twice: give "
+                "one number per row, or one per query, indexed by query id."
+            )
+        place = query_weight.index.get_indexer(pd.Index(self.ids, dtype=self._dtype_of_index()))
+        if (place < 0).any():
+            missing = np.flatnonzero(place < 0)
+            names = ", ".join(self.name(k) for k in missing[:3]) + (", ..." if len(missing) > 3 else "")
+            raise ValueError(
+                f"query_weight has no weight for {len(missing)} of {self.n_queries} queries ({names}); it has ids such as "
+                f"{query_weight.index[:3].tolist()}. Give every query id a number (0 leaves it out), as ids of the same kind."
+            )
+        return as_floats(query_weight.to_numpy()[place], "query_weight", "weight", "weights must be finite.")
+
+    def _weights_in_order(self, query_weight) -> np.ndarray:
+        weights = as_floats(query_weight, "query_weight", "weight", "weights must be finite.")
+        if weights.ndim != 1 or len(weights) not in (self.n_rows, self.n_queries):
+            raise ValueError(
+                f"query_weight has shape {weights.shape} for {self.n_rows} rows in {self.n_queries} queries: give one number per "
+                "row, or one per query, best as a dict from query id to number, which model selection leaves whole."
+            )
+        if len(weights) != self.n_rows:
+            return weights
+        grouped, starts = self.group(weights), self.offsets[:-1]
+        least, largest = np.minimum.reduceat(grouped, starts), np.maximum.reduceat(grouped, starts)
+        if (least != largest).any():
+            k = int(np.argmax(least != largest))
+            raise ValueError(
+                f"query_weight differs within query {self.name(k)} ({least[k]:g} and {largest[k]:g}): a query has one weight. "
+                "Give all of its rows the same number, or a dict from query id to number."
+            )
+        return largest
 
     def group(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Values of rows, reordered query by query (not copied where they are so already)."""

@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.utils import check_array
 
 __all__ = [
+    "as_floats",
     "as_values",
     "as_whole_numbers",
     "check_magnitude",
@@ -150,7 +151,7 @@ def as_whole_numbers(values: np.ndarray) -> np.ndarray | None:
     return integral if (integral == values).all() else None
 
 
-def _as_floats(values, name: str, what: str, remedy: str) -> np.ndarray:
+def as_floats(values, name: str, what: str, remedy: str) -> np.ndarray:
     """Finite numbers as a float64 array of one layout, since kernels are compiled for each.
 
     What scikit-learn makes of them, without its tens of microseconds for the common case.
@@ -193,7 +194,7 @@ def _as_floats(values, name: str, what: str, remedy: str) -> np.ndarray:
 def check_scores(scores, *, name: str = "scores") -> np.ndarray:
     """Finite scores as a float64 array of shape (n_rows,)."""
     remedy = "scores must be finite. Look for such values in the features, or for a fit that diverged."
-    scores = _as_floats(scores, name, "score", remedy)
+    scores = as_floats(scores, name, "score", remedy)
     if scores.ndim != 1:
         raise ValueError(f"{name} has shape {scores.shape}: give a one-dimensional array, one score per row.")
     if max(scores.max(), -scores.min()) > LARGEST_SCORE:
@@ -212,7 +213,7 @@ def check_relevance(y, n_rows: int | None = None, *, name: str = "y") -> np.ndar
     remedy = (
         "leave out the rows without a judgement, or give them relevance 0 if that is what a missing judgement means."
     )
-    y = _as_floats(y, name, "relevance (>= 0)", remedy)
+    y = as_floats(y, name, "relevance (>= 0)", remedy)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skfairrank._queries import Queries
+from skfairrank._validation import as_values
 
 # The same five rows in three queries, as any sortable kind of id; a, b, c stand for the queries in sorted order.
 PATTERN = "cabac"
@@ -390,3 +391,77 @@ def test_interleaving_queries_changes_nothing_in_grouped_order(ids, random):
     random.shuffle(turns)
     rows = [left[i].pop(0) for i in turns]
     assert Queries.from_qid(ids[rows], len(ids)).group(values[rows]).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_by_id_find_every_kind_of_id(kind):
+    """As keys of a dict or labels of a Series; further ids and the order of the entries do not matter."""
+    ids = KINDS[kind]()
+    queries = Queries.from_qid(ids, 5)
+    values = list(as_values(ids))
+    of_id = {values[i]: weight for i, weight in ((4, 3.0), (1, 1.0), (2, 2.0))}
+    assert queries.weights(of_id).tolist() == [1, 2, 3]
+    two = queries.subset(np.array([2, 0]))
+    assert two.weights(of_id).tolist() == [3, 1]
+    if kind != "ints beyond 2**53 among floats":  # of which pandas makes an index of rounded floats
+        assert queries.weights(pd.Series(list(of_id.values()), index=list(of_id))).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "query_weight",
+    [
+        [3, 1, 2, 1, 3],
+        np.array([3, 1, 2, 1, 3], np.float32),
+        pd.Series([3.0, 1, 2, 1, 3], index=[3, 9, 7, 1, 0]),  # as many entries as rows: row by row
+        pl.Series([3, 1, 2, 1, 3]),
+        pa.array([3, 1, 2, 1, 3]),
+        [1, 2, 3],
+        np.array([1, 2, 3]),
+        {"c": 3, "a": 1, "b": 2, "z": -1},
+        pd.Series({"c": 3, "a": 1, "b": 2, "z": np.nan}),
+        pd.Series([3, 2, 1], index=pd.CategoricalIndex(["c", "b", "a"])),
+    ],
+)
+def test_weights_by_row_by_query_and_by_id_are_the_same(query_weight):
+    weights = Queries.from_qid(list(PATTERN), 5).weights(query_weight)
+    assert weights.dtype == np.float64 and weights.tolist() == [1, 2, 3]
+
+
+def test_no_weights_are_none_and_zero_is_a_weight():
+    queries = Queries.from_qid(list(PATTERN), 5)
+    assert queries.weights(None) is None
+    assert queries.weights([0, 0, 2]).tolist() == [0, 0, 2]
+
+
+def test_as_many_weights_as_rows_are_read_row_by_row():
+    """Where each row is a query of its own, a list follows the rows and not the sorted ids."""
+    assert Queries.from_qid(["b", "a"], 2).weights([1, 2]).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "query_weight, match",
+    [
+        ([3, 1, 2, 5, 3], r"differs within query 'a' \(1 and 5\): a query has one weight"),
+        ([1, 2], r"shape \(2,\) for 5 rows in 3 queries: give one number per row, or one per query"),
+        (3.0, r"query_weight is not an array of numbers"),
+        (np.ones((5, 1)), r"shape \(5, 1\)"),
+        (np.ones((3, 2)), r"shape \(3, 2\)"),
+        ([1, 2, np.nan], "query_weight contains NaN"),
+        ([1, 2, np.inf], "query_weight contains infinity"),
+        ([1, 2, None], "query_weight contains NaN"),
+        (["few", "more", "most"], "query_weight is not an array of numbers"),
+        ([1, -2, 3], r"of query 'b' is -2: weights must be >= 0"),
+        ([0, 0, 0], "zero for every query"),
+        ({"a": 0, "b": 0, "c": 0, "d": 1}, "zero for every query"),
+        ({"a": 1, "z": 2}, r"no weight for 2 of 3 queries \('b', 'c'\); it has ids such as \['a', 'z'\]"),
+        ({1: 1, 2: 2, 3: 3}, r"no weight for 3 of 3 queries .* it has ids such as \[1, 2, 3\]"),
+        ({}, "no weight for 3 of 3 queries"),
+        ({"a": 1, "b": 2, "c": "many"}, "query_weight is not an array of numbers"),
+        ({"a": 1, "b": 2, "c": None}, "query_weight contains NaN"),
+        (pd.Series([1, 2, 3, 4], index=["a", "b", "c", "b"]), "its index has 'b' twice"),
+        (pd.Series([1, 2, 3]), r"no weight for 3 of 3 queries"),
+    ],
+)
+def test_other_weights_are_refused(query_weight, match):
+    with pytest.raises(ValueError, match=match):
+        Queries.from_qid(list(PATTERN), 5).weights(query_weight)
