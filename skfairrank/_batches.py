@@ -1,7 +1,7 @@
 """Where training's mini-batches come from: a batch carries the X that its rows number.
 
-So what trains never asks where rows lie. A source of batches is anything that has what `Batches` lists; the one here serves arrays
-in memory and memory maps.
+So what trains never asks where rows lie. A source of batches is anything that has what `Batches` lists; the one here serves
+arrays in memory and memory maps.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class Batches(Protocol):
         ...
 
 
-# Rows of a batch of `in_order`, and of the batches that a stream prepares at once, and the most of these. Results do not depend on them.
+# Rows of a batch of `in_order` and of what a stream prepares at once, and the most steps of the latter. Results do not depend on
+# them.
 _ROWS, _STEPS = 1 << 16, 512
 
 
@@ -174,9 +175,7 @@ class BatchStream:
         ends = np.cumsum(queries.sizes[chosen].sum(axis=1))
         offsets, rows, gain = np.empty((steps, B + 1), np.int64), np.empty(ends[-1], np.int64), np.empty(ends[-1])
         stay = np.empty(ends[-1] if len(source._stay) else 0)
-        pick_rows(
-            chosen, queries.order, queries.offsets, source.tables.gain, source._stay, offsets, rows, gain, stay
-        )
+        pick_rows(chosen, queries.order, queries.offsets, source.tables.gain, source._stay, offsets, rows, gain, stay)
         numbers, weight, keys = source.numbers[chosen], source.weights[chosen], draw_keys(self.noise_rng, steps)
         bounds = [0, *ends.tolist()]
         return [

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from copy import copy
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import _num_samples
 
-from skfairrank import scores
 from skfairrank._arguments import names_queries
-from skfairrank.adversary import ADVERSARIES
+from skfairrank._gradients import PLRank
+from skfairrank._queries import Queries
+from skfairrank._solvers import Problem, TrainingState, mean_utility
+from skfairrank.adversaries import make_adversary
 from skfairrank.plackett_luce import EXACT_LIMIT
 from skfairrank.rankers import SenSTIRRanker
-from skfairrank.rankers._progress import mean_utility
-from skfairrank.training import Batch, PolicyGradient
+from skfairrank.rankers._base import Streams
+from skfairrank.rankers._fitting import optimise
 
 __all__ = ["SenSTIRPath", "senstir_path"]
 
@@ -38,8 +38,8 @@ class SenSTIRPath:
         Ascending, as they are fitted.
     coefs : ndarray of float, shape (n_rhos, n_features)
     utilities : ndarray of float, shape (n_rhos,)
-        Mean expected NDCG of the training queries where it is defined; exact for queries of up to 10 items, else from
-        100 rankings.
+        Mean expected utility (NDCG) of the training queries where something can be gained; exact for queries of up to 10 items,
+        else from 100 rankings.
     regularizers : ndarray of float, shape (n_rhos,)
         R without rho: in closed form, or for adversary="ascent" its mean over the last tenth of the steps.
     n_iters : ndarray of int, shape (n_rhos,)
@@ -60,7 +60,9 @@ class SenSTIRPath:
 
 
 @names_queries
-def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, estimator=None, **params):
+def senstir_path(
+    X, y, *, qid, sensitive_features=None, query_weight=None, rhos=None, n_rhos=40, estimator=None, **params
+):
     """Fit `SenSTIRRanker` along rho, each fit starting from the last one's weights.
 
     Parameters
@@ -72,6 +74,8 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
         Query of each row, in any order.
     sensitive_features : array-like, optional
         As for `SenSTIRRanker.fit`. The fair metric is learned once.
+    query_weight : array-like or mapping, optional
+        As for `SenSTIRRanker.fit`.
     rhos : array-like of float, shape (n_rhos,), optional
         Values of rho; sorted. Default: `n_rhos` values in geometric progression, from where the penalty hardly
         changes anything to where hardly anything but fair weights is left. (rho has no scale of its own: R is a sum
@@ -109,103 +113,152 @@ def senstir_path(X, y, *, qid, sensitive_features=None, rhos=None, n_rhos=40, es
         raise TypeError(f"estimator is a {type(ranker).__name__}: give a SenSTIRRanker.")
     ranker.set_params(**params)
     ranker._validate_params()
-    if rhos is None:
-        if not isinstance(n_rhos, Integral) or n_rhos < 2:
-            raise ValueError(f"n_rhos={n_rhos!r}: give an integer >= 2.")
-        if not hasattr(ADVERSARIES[ranker.adversary], "dual_norm"):
-            raise ValueError(
-                'The grid of rho is found for adversaries in closed form only: give rhos=, or adversary="gaps", "exact_box" or '
-                '"exact".'
-            )
-    else:
-        rhos = np.sort(np.atleast_1d(np.asarray(rhos, dtype=np.float64)))
-        if rhos.ndim != 1 or not len(rhos) or not np.isfinite(rhos).all() or rhos[0] < 0:
-            raise ValueError(f"rhos must be finite numbers >= 0, got {rhos.tolist()}.")
-    data, _ = ranker._training_data(X, y, qid)
-    is_closed = hasattr(ADVERSARIES[ranker.adversary], "dual_norm")
-    samples = data.queries.sizes.max() > EXACT_LIMIT or not is_closed
-    if estimator is None and "solver" not in params and samples:
+    adversary = make_adversary(ranker.adversary, ranker)
+    rhos = _check_grid(rhos, n_rhos, adversary)
+    largest = int(Queries.from_qid(qid, _num_samples(X)).sizes.max())
+    if estimator is None and "solver" not in params and (largest > EXACT_LIMIT or not adversary.is_closed_form):
         ranker.set_params(solver="adam", **{"gradient": "plrank", "max_iter": 2000, **params})
-    metric = ranker._learn_metric(data.X, sensitive_features)
-    ranker.set_params(metric=FrozenEstimator(metric), warm_start=True)
+    path = _Path(ranker, ranker.set_params(rho=1.0)._problem(X, y, qid, sensitive_features, query_weight, None))
     if rhos is None:
-        rhos = _grid(clone(ranker), X, y, qid, data, int(n_rhos))
-    fits: list[SenSTIRRanker] = []
+        rhos = path.grid(int(n_rhos))
     # Upwards: weights shrink along the path. Downwards, growing scores saturate the policy within the fair weights, and their
     # gradient no longer finds the way out.
     for rho in rhos:
-        # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
-        ranker.set_params(rho=float(rho), warm_start=not fits or fits[-1].rho > 0).fit(X, y, qid=qid)
-        if ranker._interrupted and fits:  # what it has so far is the path; fit has warned
+        path.go_on(float(rho))
+        if path.is_interrupted:
             break
-        fits.append(copy(ranker))  # the next fit replaces attributes, and leaves these alone
-        if ranker._interrupted:
-            break
-        if ranker.solver == "adam" and len(fits) == 1 and len(rhos) > 1:
+        if ranker.solver == "adam" and len(path.rankers) == 1 and len(rhos) > 1:
             ranker.set_params(max_iter=max(1, int(ranker.max_iter) // (len(rhos) - 1)), fair_start=0.0)
+    fits = path.rankers
     return SenSTIRPath(
         rhos=rhos[: len(fits)],
         coefs=np.stack([fit.coef_ for fit in fits]),
-        utilities=np.array([mean_utility(data, data.queries, fit.coef_) for fit in fits]),
-        regularizers=np.array([_regularizer(fit, data) for fit in fits]),
+        utilities=np.array([mean_utility(path.problem, fit.coef_) for fit in fits]),
+        regularizers=np.array(path.regularizers),
         n_iters=np.array([fit.n_iter_ for fit in fits]),
         rankers=fits,
     )
 
 
-def _regularizer(ranker, data) -> float:
-    if not hasattr(ADVERSARIES[ranker.adversary], "dual_norm"):
-        values = ranker.history_["regularizer"]
-        return float(values[-max(1, len(values) // 10) :].mean())
-    return _exact_regularizer(ranker, data, ranker.coef_)
-
-
-def _exact_regularizer(ranker, data, w) -> float:
-    adversary = ADVERSARIES[ranker.adversary](data, ranker.metric_, rng=None, **ranker._attack_settings())
-    return adversary.attack(None, w, 0.0).regularizer
-
-
-def _grid(ranker, X, y, qid, data, n_rhos: int) -> np.ndarray:
-    """Values of rho between the two ends that the constants above define.
-
-    Near w = 0 utility is linear, with slope g, and R is mean_size/2 times the square of a norm; so the most that utility gains is
-    G^2 / (rho mean_size), with G the dual norm of g. That gives the upper end; the lower one is sought from there, by tens.
-    """
-    n_queries, order = data.queries.n_queries, data.queries.order
-    batch = Batch(np.arange(n_queries), order, data.queries.offsets, data.gain[order], np.uint64(0))
-    slope_of_scores, _, _ = PolicyGradient(data, "plrank", 100)(batch, np.zeros(len(order)))
-    slope = np.empty(data.X.shape[1])
-    scores.pull_back(data.X, order, slope_of_scores, 1.0 / n_queries, slope)
-    settings = ranker._attack_settings()
-    steepest = ADVERSARIES[ranker.adversary](data, ranker.metric.estimator, rng=None, **settings).dual_norm(slope)
-    if not 0 < steepest < np.inf:
+def _check_grid(rhos, n_rhos, adversary):
+    """The values of rho in ascending order; None where they are to be found."""
+    if rhos is not None:
+        rhos = np.sort(np.atleast_1d(np.asarray(rhos, dtype=np.float64)))
+        if rhos.ndim != 1 or not len(rhos) or not np.isfinite(rhos).all() or rhos[0] < 0:
+            raise ValueError(f"rhos must be finite numbers >= 0, got {rhos.tolist()}.")
+        return rhos
+    if not isinstance(n_rhos, Integral) or n_rhos < 2:
+        raise ValueError(f"n_rhos={n_rhos!r}: give an integer >= 2.")
+    if not adversary.is_closed_form:
         raise ValueError(
-            "No grid of rho can be found: utility does not depend on the features, or the regulariser leaves free what "
-            "it depends on (a radius or epsilon is 0). Give rhos=."
+            'The grid of rho is found for adversaries in closed form only: give rhos=, or adversary="gaps", "exact_box" or '
+            '"exact".'
         )
-    # Utilities are means over the queries where they are defined, slope and R over all.
-    share = float((np.maximum.reduceat(data.gain[order], data.queries.offsets[:-1]) > 0).mean())
-    at_random = mean_utility(data, data.queries, np.zeros(data.X.shape[1]))
-    coarse = ranker.set_params(early_stopping=False)
+    return None
 
-    def gain_at(rho):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a rough look is enough
-            coarse.set_params(rho=float(rho)).fit(X, y, qid=qid)
-        return share * (mean_utility(data, data.queries, coarse.coef_) - at_random)
 
-    gain = gain_at(0.0)
-    if gain <= 0:
-        raise ValueError("No grid of rho can be found: the ranker gains nothing over a random order. Give rhos=.")
-    high = steepest**2 / (float(data.queries.sizes.mean()) * LEAST_GAIN * gain)
-    coarse.set_params(warm_start=False, tol=max(ranker.tol, 1e-4), max_iter=max(1, int(ranker.max_iter) // 5))
-    low, lost_before = high / 10.0, 1.0
-    for _ in range(9):
-        lost = max(1.0 - gain_at(low) / gain, 1e-6)
-        if lost <= LEAST_LOSS:
-            # Between two tens, on a straight line in logarithms.
-            part = np.log(lost_before / LEAST_LOSS) / np.log(lost_before / lost)
-            low *= 10.0 ** (1.0 - min(max(part, 0.0), 1.0))
-            break
-        lost_before, low = lost, low / 10.0
-    return np.geomspace(min(low, high / 10.0), high, n_rhos)
+class _Path:
+    """Solutions of one problem for one rho after the other."""
+
+    def __init__(self, ranker: SenSTIRRanker, problem: Problem):
+        if not problem.score.is_linear:
+            raise ValueError(f"A path needs a linear score, and score_function is {problem.score!r}.")
+        self.ranker, self.problem, self.invariance = ranker, problem, problem.regularizer
+        self.state: TrainingState | None = None
+        self.rankers: list[SenSTIRRanker] = []
+        self.regularizers: list[float] = []
+        self.is_interrupted = False
+
+    def solve(self, ranker, rho: float, last: TrainingState | None) -> TrainingState:
+        """The solution at rho, from the last one or from the beginning."""
+        streams = Streams.of(ranker.random_state)
+        regularizer = self.invariance.with_strength(rho, n_plain=ranker._n_plain, rng=streams.starts)
+        if last is not None:
+            regularizer.multiplier = last.multiplier
+        problem = replace(self.problem, regularizer=regularizer)
+        state = ranker._initial_state(problem, streams.initial)
+        if last is not None:
+            state.theta, state.forces = last.theta.copy(), last.forces
+        optimise(ranker, problem, state, streams.of_training)
+        return state
+
+    def go_on(self, rho: float) -> None:
+        """Add the solution at the next rho, unless it was interrupted; the first one counts in any case."""
+        # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
+        is_warm = bool(self.rankers) and self.rankers[-1].rho > 0
+        state = self.solve(self.ranker, rho, self.state if is_warm else None)
+        self.ranker._warn_of(state)
+        self.is_interrupted = state.interrupted
+        if state.interrupted and self.rankers:  # what there is so far is the path
+            return
+        fitted = copy.copy(self.ranker).set_params(rho=rho)
+        fitted.__dict__.update(fitted._fitted_attributes(state))
+        self.state = state
+        self.rankers.append(fitted)
+        self.regularizers.append(self._regularizer(state))
+
+    def _regularizer(self, state) -> float:
+        if not self.invariance.adversary.is_closed_form:
+            values = state.history["regularizer"]
+            return float(values[-max(1, len(values) // 10) :].mean())
+        self.invariance.begin(self.problem.batches, self.problem.score)
+        return float(self.invariance.prepared.measure(state.theta)[0])
+
+    def grid(self, n_rhos: int) -> np.ndarray:
+        """Values of rho between the two ends that the constants above define.
+
+        Near w = 0 utility is linear, with slope g, and R is mean_size/2 times the square of a norm; so the most that utility
+        gains is G^2 / (rho mean_size), with G the dual norm of g. That gives the upper end; the lower one is sought from there,
+        by tens.
+        """
+        problem, batches = self.problem, self.problem.batches
+        zero = np.zeros(batches.n_features)
+        self.invariance.begin(batches, problem.score)
+        steepest = self.invariance.prepared.dual_norm(self._slope_at(zero))
+        if not 0 < steepest < np.inf:
+            raise ValueError(
+                "No grid of rho can be found: utility does not depend on the features, or the regulariser leaves free what "
+                "it depends on (a radius or epsilon is 0). Give rhos=."
+            )
+        at_random, share = mean_utility(problem, zero), self._share_defined()
+        coarse = copy.copy(self.ranker).set_params(early_stopping=False)
+
+        def gain_at(rho):
+            theta = self.solve(coarse, rho, None).theta
+            return share * (mean_utility(problem, theta) - at_random)
+
+        gain = gain_at(0.0)
+        if gain <= 0:
+            raise ValueError("No grid of rho can be found: the ranker gains nothing over a random order. Give rhos=.")
+        mean_size = float((batches.sizes * batches.weights).mean())
+        high = steepest**2 / (mean_size * LEAST_GAIN * gain)
+        coarse.set_params(tol=max(self.ranker.tol, 1e-4), max_iter=max(1, int(self.ranker.max_iter) // 5))
+        low, lost_before = high / 10.0, 1.0
+        for _ in range(9):
+            lost = max(1.0 - gain_at(low) / gain, 1e-6)
+            if lost <= LEAST_LOSS:
+                # Between two tens, on a straight line in logarithms.
+                part = np.log(lost_before / LEAST_LOSS) / np.log(lost_before / lost)
+                low *= 10.0 ** (1.0 - min(max(part, 0.0), 1.0))
+                break
+            lost_before, low = lost, low / 10.0
+        return np.geomspace(min(low, high / 10.0), high, n_rhos)
+
+    def _slope_at(self, theta):
+        """Gradient of the mean utility in the weights."""
+        batches, score = self.problem.batches, self.problem.score
+        slope, part, gradient = np.zeros(len(theta)), np.empty(len(theta)), PLRank(100)
+        for batch in batches.in_order():
+            h = score.values_of_rows(theta, batch.X, batch.rows)
+            in_scores = gradient(batch, h, batches.discount)[0] * np.repeat(batch.weight, np.diff(batch.offsets))
+            score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / len(batches.sizes), part)
+            slope += part
+        return slope
+
+    def _share_defined(self) -> float:
+        """Weighted share of the queries in which something can be gained: `mean_utility` is over these, slope and R over all."""
+        weight = sum(
+            float(batch.weight[np.maximum.reduceat(batch.gain, batch.offsets[:-1]) > 0].sum())
+            for batch in self.problem.batches.in_order()
+        )
+        return weight / len(self.problem.batches.sizes)

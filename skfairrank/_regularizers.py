@@ -25,7 +25,8 @@ class Report(NamedTuple):
 
 
 NEEDS_CLOSED_FORM = (
-    'solver="lbfgs" needs a regulariser in closed form: set adversary="gaps", "exact_box" or "exact", or use solver="adam".'
+    'solver="lbfgs" needs a regulariser in closed form: set adversary="gaps", "exact_box" or "exact", or use '
+    'solver="adam".'
 )
 NOTHING = Report()
 NO_STAY = np.empty(0)
@@ -91,6 +92,12 @@ class Invariance(Regularizer):
         self.adversary, self.metric, self.rng = adversary, metric, rng
         self.strength, self.n_plain, self.multiplier = float(strength), n_plain, float(multiplier)
 
+    def with_strength(self, strength: float, *, n_plain: int, rng) -> Regularizer:
+        """The same for another rho; none where that is 0."""
+        if strength == 0:
+            return Regularizer()
+        return Invariance(self.adversary, self.metric, strength=strength, n_plain=n_plain, rng=rng)
+
     def begin(self, batches, score):
         self.prepared = self.adversary.prepare(batches, score, self.metric, rho=self.strength, rng=self.rng)
 
@@ -109,9 +116,9 @@ class Invariance(Regularizer):
 class ExposureHinge(Regularizer):
     """Fair-PG-Rank's: the hinge of merit-weighted group exposures (Singh and Joachims 2019).
 
-    A query's disparity v_A/M_A - v_B/M_B is linear in the exposures of its rows, as a utility is in the discounts of their ranks: so
-    where the hinge is open its gradient is the policy gradient of a utility whose gains are the disparity's coefficients, and the
-    baseline of REINFORCE is the samples' mean disparity.
+    A query's disparity v_A/M_A - v_B/M_B is linear in the exposures of its rows, as a utility is in the discounts of their ranks:
+    so where the hinge is open its gradient is the policy gradient of a utility whose gains are the disparity's coefficients, and
+    the baseline of REINFORCE is the samples' mean disparity.
 
     Parameters
     ----------

@@ -272,7 +272,9 @@ class ERR(ReciprocalRank):
         if self.max_relevance is None:
             return ERR(max(highest, 1.0), self.k).tables(y, offsets)
         if highest > self.max_relevance:
-            raise ValueError(f"ERR(max_relevance={self.max_relevance}) got a relevance of {highest:g}: name the highest grade.")
+            raise ValueError(
+                f"ERR(max_relevance={self.max_relevance}) got a relevance of {highest:g}: name the highest grade."
+            )
         return super().tables(y, offsets)
 
     def gains(self, y, offsets, discount):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_tasks import MIXED, make_task
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker, solvers, training
+from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank.rankers import _progress
 
 RAW = np.random.default_rng(5).normal(size=(2, 4))

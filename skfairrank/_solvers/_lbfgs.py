@@ -246,7 +246,7 @@ def _projected_gradient(result, bounds) -> float:
 # On such short vectors BLAS threads wait for each other most of the time, and their number would change bits.
 @one_blas_thread()
 def solve(problem: Problem, state, *, tol, max_iter, after_iteration=None, zeros=None) -> None:
-    """Maximise the problem's objective from ``state.theta`` (and, for a neighbouring problem, ``state.forces``), in place on `state`.
+    """Maximise the problem's objective from ``state.theta``, in place on `state`; `forces` may come from a neighbouring problem.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class TrainingState:
     planned: int = 0
     history: dict = field(default_factory=dict)
     multiplier: float = 0.0
-    #: Of the deterministic solver on a box with directions that are no axes: what holds its equations, for a neighbouring problem.
+    #: Of the deterministic solver on a box: what holds its equations, for a neighbouring problem.
     forces: np.ndarray | None = None
     #: Held-out objective after each pass; None without early stopping.
     validation_scores: np.ndarray | None = None

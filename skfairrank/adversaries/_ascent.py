@@ -33,8 +33,8 @@ class Ascent(Adversary):
     subspace_init : float, default=0.05
         Starts are uniform in +-subspace_init.
     subspace_n_starts : int or None, default=4
-        For linear scores: starts per step, shared by the items of the batch. None draws one for each item, as printed in the paper
-        and as for all other scores.
+        For linear scores: starts per step, shared by the items of the batch. None draws one for each item, as printed in the
+        paper and as for all other scores.
     full_step_size, full_n_steps : float, int, default=0.001, 20
         Adam's step and number of steps of the free move, in feature units (the paper's fs, fe).
     dual_step : {"auto", "budget", "paper"}, default="auto"

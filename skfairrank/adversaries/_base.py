@@ -37,13 +37,15 @@ class Prepared(Protocol):
 class Adversary(BaseEstimator):
     """Parameters of an adversary; `prepare` gives the one that works.
 
-    A class of its own needs `prepare`, and may set the two attributes below.
+    A class of its own needs `prepare`, and may set the three attributes below.
     """
 
     _parameter_constraints: dict = {}
 
     #: Whether the supremum is known, so that the deterministic solver and the grid of a path can be had.
     is_closed_form = False
+    #: Whether the one that works has `zeros` and `projector`, since its kinks set weights to zero.
+    sets_zeros = False
     #: Whether it moves items along the metric's directions, so that it matters what they hold of the groups' difference.
     uses_directions = True
 

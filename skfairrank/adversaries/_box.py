@@ -34,7 +34,7 @@ class ExactBox(Adversary):
     """
 
     _parameter_constraints: dict = {"subspace_radius": _RADIUS, "feature_radius": _RADIUS}
-    is_closed_form = True
+    is_closed_form = sets_zeros = True
 
     def __init__(self, subspace_radius=1.0, feature_radius=0.02):
         self.subspace_radius = subspace_radius
@@ -63,7 +63,7 @@ class ExactGaps(Adversary):
     """
 
     _parameter_constraints: dict = {"gap_radius": _RADIUS, "feature_radius": _RADIUS}
-    is_closed_form = True
+    is_closed_form = sets_zeros = True
     uses_directions = False
 
     def __init__(self, gap_radius=1.0, feature_radius=0.02):
@@ -135,8 +135,9 @@ class Box(ClosedForm):
 class _Splitting:
     """The objective with its kinks split: z = (p, m, y+, y-), or (v, y+, y-) where single features bear no penalty.
 
-    v = p - m with p, m >= 0 turns ||v||_1 into a linear function; for a direction V_k that is no axis, V_k.v = y+ - y- with y >= 0,
-    an equation that an augmented Lagrangian enforces, with a force for each direction. Zeros are then bounds that hold exactly.
+    v = p - m with p, m >= 0 turns ||v||_1 into a linear function; for a direction V_k that is no axis, V_k.v = y+ - y- with y >=
+    0, an equation that an augmented Lagrangian enforces, with a force for each direction. Zeros are then bounds that hold
+    exactly.
     """
 
     def __init__(self, box: Box, run, rho, zeros, forces):

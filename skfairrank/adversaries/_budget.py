@@ -61,9 +61,7 @@ class Budget(ClosedForm):
         return value, spent, gradient, self.rho * multiplier
 
     def _measure(self, w, basis, gradient):
-        return _closed.exact_budget(
-            w, basis, self.shrink, self.sizes, self.shares, self.epsilon, self.radius, gradient
-        )
+        return _closed.exact_budget(w, basis, self.shrink, self.sizes, self.shares, self.epsilon, self.radius, gradient)
 
     def dual_norm(self, slope):
         sensitive = self.basis @ slope
@@ -78,7 +76,8 @@ class Budget(ClosedForm):
         if scale.max() < 100.0 * scale.min():
             # R is made of Euclidean norms: scaling by column would bend them, which costs more than such columns do.
             scale[:] = np.median(scale)
-        # sqrt(||A w||^2 + s^2) and sqrt(||P w||^2 + s^2): two more coordinates held at s, the first along one more sensitive axis.
+        # sqrt(||A w||^2 + s^2) and sqrt(||P w||^2 + s^2): two more coordinates held at s, the first along one more sensitive
+        # axis.
         longer_basis = np.zeros((rank + 1, d + 2))
         longer_basis[:rank, :d] = basis
         longer_basis[rank, d] = 1.0

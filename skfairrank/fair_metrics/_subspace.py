@@ -219,6 +219,14 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         return self
 
     @property
+    def basis_(self):
+        return self.sensitive_basis_
+
+    @property
+    def shrink_(self):
+        return np.ones(len(self.sensitive_basis_))
+
+    @property
     def components_(self):
         """The projector P on the orthogonal complement of the sensitive directions, shape (n_features, n_features)."""
         check_is_fitted(self, "sensitive_basis_")

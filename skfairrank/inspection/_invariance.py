@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,11 +12,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._kernels import attack as _attack
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
-from skfairrank.adversary import gaps_of
+from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
+from skfairrank.adversaries._bounded_ascent import ascend_within
 from skfairrank.fair_metrics._subspace import check_same_features
+from skfairrank.scores import LinearScore
 
 __all__ = ["invariance_regularizer"]
 
@@ -113,29 +115,33 @@ def invariance_regularizer(
     for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name}={value!r}: give an integer >= 1.")
-    raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
-    basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
-    sizes, count = np.unique(queries.sizes, return_counts=True)
-    sizes, shares = sizes.astype(np.float64), count / count.sum()
-    gradient = np.empty_like(weights)
+    shape = _Shape(queries.sizes, np.ones(queries.n_queries), X.shape[1])
     if adversary == "exact":
-        return _attack.exact_budget(weights, basis, sizes, shares, float(epsilon), float(subspace_radius), gradient)[0]
-    if adversary not in ("exact_box", "gaps", "ascent"):
+        exact = ExactBudget(epsilon, subspace_radius)
+    elif adversary == "exact_box" or (adversary == "ascent" and gap_radius is None and feature_radius is not None):
+        if feature_radius is None:
+            raise ValueError(
+                'adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.'
+            )
+        exact = ExactBox(subspace_radius, feature_radius)
+    elif adversary == "gaps" or (adversary == "ascent" and gap_radius is not None):
+        exact = ExactGaps(1.0 if gap_radius is None else gap_radius, feature_radius or 0.0)
+    elif adversary == "ascent":
+        exact = ExactBudget(epsilon, subspace_radius)
+    else:
         raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box", "gaps" or "ascent".')
-    if adversary == "exact_box" and feature_radius is None:
-        raise ValueError('adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.')
-    reach = np.full(len(weights), float(feature_radius or 0.0))
-    if adversary == "gaps" or (adversary == "ascent" and gap_radius is not None):
-        reach += (1.0 if gap_radius is None else float(gap_radius)) * gaps_of(metric)
-        raw = raw[:0]
+    bounds = exact.prepare(shape, LinearScore(), metric)
     if adversary != "ascent":
-        mean_size = float(sizes @ shares)
-        return _attack.exact_box(weights, raw, basis, mean_size, float(subspace_radius), reach, gradient)[0]
-    rng = as_generator(random_state)
-    if gap_radius is not None or feature_radius is not None:
-        gap = _ascend_in_box(weights, raw, subspace_radius, reach, n_steps, n_starts, rng)
-        return float(sizes @ shares) / 2.0 * gap**2
-    return _ascend_in_budget(weights, basis, sizes, shares, epsilon, subspace_radius, n_steps, n_starts, rng)
+        return float(bounds.measure(weights)[0])
+    return ascend_within(bounds, weights, n_steps=n_steps, n_starts=n_starts, rng=as_generator(random_state))
+
+
+class _Shape(NamedTuple):
+    """What a closed form asks of the data."""
+
+    sizes: np.ndarray
+    weights: np.ndarray
+    n_features: int
 
 
 def _weights_and_metric(estimator_or_weights, metric):
@@ -165,48 +171,3 @@ def _weights_and_metric(estimator_or_weights, metric):
     check_is_fitted(metric, "sensitive_basis_")
     check_same_features(metric, getattr(estimator_or_weights, "feature_names_in_", None))
     return np.ascontiguousarray(weights, dtype=np.float64), metric
-
-
-def _ascend_in_box(w, raw, radius, delta, n_steps, n_starts, rng):
-    """Largest |score change| of one item that projected ascent finds in the box; steps reach across it in a tenth of them."""
-    along, best = raw @ w, 0.0  # delta has an entry for each feature
-    for _ in range(n_starts):
-        c, e = rng.uniform(-radius, radius, len(raw)), rng.uniform(-delta, delta, len(w))
-        for _ in range(n_steps):
-            gap = along @ c + w @ e
-            c = np.clip(c + _step(gap * along, radius, n_steps), -radius, radius)
-            e = np.clip(e + _step(gap * w, float(delta.max()), n_steps), -delta, delta)
-        best = max(best, abs(along @ c + w @ e))
-    return best
-
-
-def _ascend_in_budget(w, basis, sizes, shares, epsilon, radius, n_steps, n_starts, rng):
-    """As `_ascend_in_box`, for one move per query size within the ball and the shared budget. Items of a query move alike:
-    the change of a score is linear in the move, so what is best for one item of a query is best for all."""
-    rank, d, best = len(basis), len(w), 0.0
-    along, fair = basis @ w, w - basis.T @ (basis @ w)
-
-    def project(c, e):
-        long = np.linalg.norm(c, axis=1, keepdims=True)
-        c = c * np.minimum(1.0, radius / np.maximum(long, 1e-300))
-        e = e - (e @ basis.T) @ basis
-        spent = shares @ (e**2).sum(axis=1)
-        return c, e * min(1.0, np.sqrt(epsilon / max(spent, 1e-300)))
-
-    for _ in range(n_starts):
-        c, e = project(rng.standard_normal((len(sizes), rank)), rng.standard_normal((len(sizes), d)))
-        for _ in range(n_steps):
-            gap = c @ along + e @ fair
-            weight = (sizes * gap)[:, None]
-            c, e = project(
-                c + _step(weight * along, radius, n_steps), e + _step(weight * fair, np.sqrt(epsilon), n_steps)
-            )
-        gap = c @ along + e @ fair
-        best = max(best, float(shares @ (sizes / 2.0 * gap**2)))
-    return best
-
-
-def _step(direction, reach, n_steps):
-    """A step along `direction` of length ten times `reach` over all steps."""
-    long = np.linalg.norm(direction)
-    return direction * (10.0 * reach * np.sqrt(direction.size) / (n_steps * long)) if long > 0 else direction

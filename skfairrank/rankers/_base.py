@@ -231,21 +231,29 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
-        for name in ("validation_scores_", "coef_"):  # of an earlier fit with other settings
-            if name != "coef_" or not self.warm_start:
-                self.__dict__.pop(name, None)
+        self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
         metadata = {"qid": qid, "sensitive_features": sensitive_features, "query_weight": query_weight}
         callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
         streams = Streams.of(self.random_state)
         is_warm = self.warm_start and hasattr(self, "parameters_")
         problem = self._problem(X, y, qid, sensitive_features, query_weight, streams.starts)
+        batches = problem.batches
+        warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
         if self.solver == "adam" and not is_warm:
-            warn_of_scales(problem.batches.X, problem.batches.queries, getattr(self, "feature_names_in_", None))
+            warn_of_scales(batches.X, batches.queries, getattr(self, "feature_names_in_", None))
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
         state = self._initial_state(problem, streams.initial)
         optimise(self, problem, state, streams.of_training, callbacks)
         # In one go: Ctrl-C may come again.
         self.__dict__.update(self._fitted_attributes(state))
+        if not problem.score.is_linear:
+            self.__dict__.pop("coef_", None)
+        self._warn_of(state)
+        callbacks.end()
+        return self
+
+    def _warn_of(self, state: TrainingState) -> None:
+        """Say so where training has not come to its end."""
         if state.interrupted:
             warn_caller(
                 f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
@@ -257,13 +265,10 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
                 "above 0.",
                 ConvergenceWarning,
             )
-        callbacks.end()
-        return self
 
     def _problem(self, X, y, qid, sensitive_features, query_weight, rng) -> Problem:
         """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
         X, y, queries = self._check_training_data(X, y, qid)
-        warn_if_nothing_can_be_learned(y, queries)
         if self.solver == "lbfgs" or self.gradient == "exact":
             check_exact_limit(queries)
         grouped = queries.group(y)
@@ -301,9 +306,9 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             return state
         if self._n_features_trained != n_features or len(self.parameters_) != len(theta):
             raise ValueError(
-                f"warm_start=True, but the last fit had {self._n_features_trained} features and {len(self.parameters_)} parameters, "
-                f"and this one has {n_features} and {len(theta)}: set warm_start=False, or give the same features and "
-                "score_function."
+                f"warm_start=True, but the last fit had {self._n_features_trained} features and {len(self.parameters_)} "
+                f"parameters, and X has {n_features} features and {len(theta)} parameters: set warm_start=False, or give the "
+                "same features and score_function."
             )
         state.theta = np.array(self.coef_ if problem.score.is_linear else self.parameters_, dtype=np.float64)
         state.forces = self._forces

@@ -73,7 +73,9 @@ def _train(ranker, problem, state, streams, callbacks, projector=None):
     order_rng, noise_rng, split_rng = streams
     stopping = None
     if ranker.early_stopping:
-        kept, held_out = _hold_out(ranker, len(problem.batches.sizes), copy.deepcopy(split_rng))  # the same in a second fit
+        kept, held_out = _hold_out(
+            ranker, len(problem.batches.sizes), copy.deepcopy(split_rng)
+        )  # the same in a second fit
         stopping = EarlyStopping(ranker, problem, problem.batches.subset(held_out), len(kept))
         problem = copy.copy(problem)
         problem.batches = problem.batches.subset(kept)

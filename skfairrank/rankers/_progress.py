@@ -19,6 +19,7 @@ except ImportError:  # pragma: no cover - older scikit-learn: no callbacks, `ver
 
 __all__ = ["CallbackSupportMixin", "Callbacks", "EarlyStopping", "Progress", "with_callbacks"]
 
+
 class EarlyStopping:
     """Stop when the objective on held-out queries has not risen by `tol` for `n_iter_no_change` passes in a row.
 

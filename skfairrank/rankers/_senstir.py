@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank._warnings import warn_caller
-from skfairrank._regularizers import NEEDS_CLOSED_FORM, INITIAL_MULTIPLIER, Invariance, Regularizer
-from skfairrank.adversaries import ADVERSARIES, ExactBox, make_adversary
+from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric, check_same_features
 from skfairrank.rankers._base import PlackettLuceRanker
 from skfairrank.rankers._parameters import stores_parameters
@@ -204,7 +204,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
 
     def _regularizer(self, batches, y, sensitive_features, rng):
         adversary = make_adversary(self.adversary, self)
-        if self.relax > 0 and not isinstance(adversary, BOXES):
+        if self.relax > 0 and not adversary.sets_zeros:
             raise ValueError(
                 f'relax={self.relax} needs adversary="gaps" or "exact_box": other adversaries set no weights to zero.'
             )
@@ -217,10 +217,15 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             adversary,
             self.metric_,
             strength=self.rho,
-            n_plain=0 if self.solver == "lbfgs" else round(float(self.fair_start) * int(self.max_iter)),
+            n_plain=self._n_plain,
             multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if self.warm_start else INITIAL_MULTIPLIER,
             rng=rng,
         )
+
+    @property
+    def _n_plain(self) -> int:
+        """Steps without the regulariser."""
+        return 0 if self.solver == "lbfgs" else round(float(self.fair_start) * int(self.max_iter))
 
     def _learn_metric(self, adversary, X, sensitive_features):
         names = getattr(self, "feature_names_in_", None)

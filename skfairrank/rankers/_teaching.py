@@ -10,13 +10,13 @@ from skfairrank._warnings import warn_caller
 __all__ = ["warn_if_nothing_can_be_learned"]
 
 
-def warn_if_nothing_can_be_learned(y: np.ndarray, queries: Queries) -> None:
-    """Warn where every query has one row, or relevances that are all equal.
+def warn_if_nothing_can_be_learned(gain: np.ndarray, queries: Queries) -> None:
+    """Warn where every query has one row, or gains that are all equal.
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n_rows,)
-        Relevances in the caller's row order.
+    gain : ndarray of float64, shape (n_rows,)
+        Grouped by query.
     queries : Queries
     """
     if queries.sizes.max() == 1:
@@ -26,8 +26,8 @@ def warn_if_nothing_can_be_learned(y: np.ndarray, queries: Queries) -> None:
                 "for rows that compete with each other (a job opening, a search), not an id of the row."
             )
         return
-    grouped, starts = queries.group(y), queries.offsets[:-1]
-    if (np.maximum.reduceat(grouped, starts) == np.minimum.reduceat(grouped, starts)).all():
+    starts = queries.offsets[:-1]
+    if (np.maximum.reduceat(gain, starts) == np.minimum.reduceat(gain, starts)).all():
         warn_caller(
             "All relevances are equal within each query, so that there is no order to learn: every ranking is as good as any "
             "other. y must be higher for rows that are to be ranked higher."
