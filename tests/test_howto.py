@@ -1,0 +1,44 @@
+"""The pages "How to add a ...": their examples run as they stand, and print what they should."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs" / "howto").glob("add_*.md"))
+#: What the last line of each page's examples prints.
+PRINTS = {
+    "add_a_score": "(4,) True",
+    "add_a_utility": "True",
+    "add_an_adversary": "True",
+    "add_a_batch_source": "True",
+    "add_a_kernel": "[2.0, 0.0]",
+}
+
+
+def blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_example_of_a_page_runs(page, capsys):
+    namespace: dict = {"__name__": page.stem}
+    assert blocks(page), "a page without an example"
+    for block in blocks(page):
+        exec(compile(block, str(page), "exec"), namespace)
+    printed = capsys.readouterr().out.strip().splitlines()
+    assert "False" not in printed
+    if page.stem in PRINTS:
+        assert printed[-1] == PRINTS[page.stem]
+
+
+def test_every_room_that_grows_has_a_page():
+    rooms = {"score", "utility", "fair_metric", "adversary", "policy", "batch_source", "kernel"}
+    assert {re.sub("add_an?_", "", page.stem) for page in PAGES} == rooms
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_names_files_that_are_there(page):
+    named = re.findall(r"`((?:skfairrank|tests)/[\w/]+(?:\.py|/))`", page.read_text(encoding="utf-8"))
+    assert named and all((ROOT / name).exists() for name in named), named
