@@ -24,7 +24,7 @@ def problem(sizes=(5, 3, 1, 5, 4), d=6, K=2, seed=0, dtype=np.float64, spread=1.
     if K:
         metric.fit(np.zeros((2, d)))
     else:
-        metric.directions_ = metric.sensitive_basis_ = np.zeros((0, d))
+        metric.directions_, metric.basis_, metric.shrink_ = np.zeros((0, d)), np.zeros((0, d)), np.zeros(0)
     queries = Queries(np.arange(len(sizes)), np.arange(len(X)), offsets, True)
     return Data(X, queries, np.zeros(len(X)), np.zeros(max(sizes))), metric, rng.normal(size=d)
 
