@@ -108,7 +108,9 @@ def _large_distance(Z, Z_other, *, max_iter=10_000_000):
     cost = cdist(Z, Z_other, "sqeuclidean")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the log says the same, and is checked
-        distance, log = ot.emd2(np.full(n, 1.0 / n), np.full(m, 1.0 / m), cost, numItermax=max_iter, log=True)
+        distance, log = ot.emd2(
+            np.full(n, 1.0 / n), np.full(m, 1.0 / m), cost, numItermax=max_iter, log=True, center_dual=False
+        )
     if log["warning"] is not None:
         raise RuntimeError(f"Optimal transport between queries of {n} and {m} items failed: {log['warning']}")
     return float(distance)
