@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from skfairrank._kernels import ascent, exact, linear, nearest, noise, policy, vectors
+from skfairrank._kernels import ascent, exact, linear, noise, plans, policy, vectors
 from skfairrank._kernels._jit import REASSOCIATE, njit
 from skfairrank._kernels.vectors import LANES
 from skfairrank.plackett_luce import sample_rankings
@@ -112,7 +112,7 @@ def same_operations(value, reach, n_passes):
 @njit
 def pairwise_costs(Z, blocks, n, n_queries, cost):
     for j in range(n_queries):
-        nearest._fill_cost(Z, 0, n, blocks, Z.shape[1] * n * j, n, cost)
+        plans.fill_cost(Z, 0, n, blocks, Z.shape[1] * n * j, n, cost)
 
 
 def queries_of(B, n, rng):
@@ -269,12 +269,12 @@ def transport(quick):
         rng, n_queries = np.random.default_rng(0), 200
         Z = rng.normal(size=(n_queries * n, d))
         offsets, blocks = np.arange(n_queries + 1) * n, np.empty(n_queries * n * d)
-        nearest.transposed_blocks(Z, offsets, blocks)
-        cost, out = np.empty((n, n)), np.empty((1, n_queries))
+        plans.transposed_blocks(Z, offsets, blocks)
+        cost, out, wanted = np.empty((n, n)), np.empty((1, n_queries)), np.ones((1, n_queries), bool)
         s = side_by_side(
             {
                 "costs": partial(pairwise_costs, Z, blocks, n, n_queries, cost),
-                "distances": partial(nearest.pairwise_distances, 0, 1, Z, offsets, blocks, offsets, out),
+                "distances": partial(plans.pairwise_distances, 0, 1, Z, offsets, blocks, offsets, wanted, out),
             },
             rounds=3 if quick else 7,
         )

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import reference
+from skfairrank.adversary import Ascent, ExactBox, ExactBudget
+from skfairrank.training import Batch, Data
 
 from skfairrank import SensitiveSubspaceMetric, scores
 from skfairrank._kernels import attack as kernels
 from skfairrank._kernels import linear
 from skfairrank._kernels.ascent import ascend
 from skfairrank._queries import Queries
-from skfairrank.adversary import Ascent, ExactBox, ExactBudget
-from skfairrank.training import Batch, Data
 
 STEPS = {"subspace_step_size": 0.01, "subspace_n_steps": 20, "full_step_size": 0.001, "full_n_steps": 20}
 
@@ -24,7 +24,7 @@ def problem(sizes=(5, 3, 1, 5, 4), d=6, K=2, seed=0, dtype=np.float64, spread=1.
     if K:
         metric.fit(np.zeros((2, d)))
     else:
-        metric.directions_ = metric.sensitive_basis_ = np.zeros((0, d))
+        metric.directions_, metric.basis_, metric.shrink_ = np.zeros((0, d)), np.zeros((0, d)), np.zeros(0)
     queries = Queries(np.arange(len(sizes)), np.arange(len(X)), offsets, True)
     return Data(X, queries, np.zeros(len(X)), np.zeros(max(sizes))), metric, rng.normal(size=d)
 

@@ -55,7 +55,8 @@ def test_by_default_every_feature_moves_by_its_gap():
 
 def test_a_metric_without_gaps_is_refused_with_a_sentence():
     class Bare(BaseEstimator):
-        directions_ = sensitive_basis_ = np.zeros((0, 4))
+        directions_ = basis_ = sensitive_basis_ = np.zeros((0, 4))
+        shrink_ = np.zeros(0)
 
         def fit(self, X, sensitive_features=None):
             return self

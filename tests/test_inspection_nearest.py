@@ -4,6 +4,7 @@ import numpy as np
 import ot
 import pandas as pd
 import pytest
+import reference
 from _data import shared_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels import nearest as kernels
+from skfairrank.fair_metrics._distances import distances_between, transposed
 from skfairrank.inspection import nearest_queries
 
 
@@ -88,17 +90,34 @@ def test_agrees_on_any_ragged_queries(seed, n_features, largest, exclude_identic
 
 @pytest.mark.parametrize("n, m", [(1, 1), (1, 7), (7, 1), (4, 4), (4, 6), (6, 4), (5, 7), (30, 40), (25, 25)])
 @pytest.mark.parametrize("grid", [None, 2])
-def test_all_pairs_kernel_agrees_with_pot(n, m, grid):
+def test_all_pairs_agree_with_pot(n, m, grid):
     rng = np.random.default_rng(n * m)
     Z, other = (
         rng.normal(size=(k * 3, 5)) if grid is None else rng.integers(0, grid, (k * 3, 5)) * 1.0 for k in (n, m)
     )
-    offsets, offsets_other = np.arange(4) * n, np.arange(4) * m
-    blocks, out = np.empty(other.size), np.empty((3, 3))
-    kernels.transposed_blocks(other, offsets_other, blocks)
-    kernels.pairwise_distances(0, 3, Z, offsets, blocks, offsets_other, out)
+    out = distances_between(Z, np.arange(4) * n, other, np.arange(4) * m)
     expected = [[transport_cost(a, b) for b in np.split(other, 3)] for a in np.split(Z, 3)]
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_the_distance_is_the_best_of_all_pairings(n):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        Z, other = rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
+        got = distances_between(Z, np.array([0, n]), other, np.array([0, n]))
+        assert got[0, 0] == pytest.approx(reference.transport_distance_by_permutations(Z, other), abs=1e-12)
+
+
+@pytest.mark.parametrize("n, m", [(6, 6), (4, 6)])
+def test_distances_of_one_feature_are_those_of_sorted_items(n, m):
+    """In one dimension the monotone coupling is optimal: the integral of the squared difference of the quantile functions."""
+    rng = np.random.default_rng(n * m)
+    x, z = rng.normal(size=n), rng.normal(size=m)
+    levels = (np.arange(n * m) + 0.5) / (n * m)
+    expected = np.mean((np.sort(x)[(levels * n).astype(int)] - np.sort(z)[(levels * m).astype(int)]) ** 2)
+    got = distances_between(x[:, None], np.array([0, n]), z[:, None], np.array([0, m]))
+    assert got[0, 0] == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("n, m, n_bins", [(5, 5, 5), (5, 5, 3), (2, 7, 4), (9, 4, 1), (1, 6, 6)])
@@ -109,9 +128,8 @@ def test_profiles_bound_the_distance(n, m, n_bins):
         a, b = rng.normal(size=(n, d)), rng.normal(size=(m, d))
         profiles = []
         for Z in (a, b):
-            blocks, profile = np.empty(Z.size), np.empty((1, d * n_bins))
-            kernels.transposed_blocks(Z, np.array([0, len(Z)]), blocks)
-            kernels.quantile_means(0, 1, blocks, np.array([0, len(Z)]), n_bins, profile)
+            offsets, profile = np.array([0, len(Z)]), np.empty((1, d * n_bins))
+            kernels.quantile_means(0, 1, transposed(Z, offsets), offsets, n_bins, profile)
             profiles.append(profile[0])
         bound = np.sum((profiles[0] - profiles[1]) ** 2)
         assert bound <= transport_cost(a, b) * (1 + 1e-12)
@@ -276,13 +294,13 @@ def test_errors_say_what_to_do(task):
         nearest_queries(X, X, qid=qid, qid_reference=[0, 1], metric=metric)
     with pytest.raises(ValueError, match="NaN"):
         nearest_queries(np.full_like(X, np.nan), X, **kw)
-    with pytest.raises(TypeError, match="give a fitted SensitiveSubspaceMetric"):
+    with pytest.raises(TypeError, match="no fitted fair metric: it has no directions_"):
         nearest_queries(X, X, qid=qid, qid_reference=qid, metric=np.eye(4)[:1])
     with pytest.raises(NotFittedError):
         nearest_queries(X, X, qid=qid, qid_reference=qid, metric=SensitiveSubspaceMetric(directions=np.eye(4)[:1]))
     frame = pd.DataFrame(X, columns=list("abcd"))
     named = SensitiveSubspaceMetric(sensitive_columns="a").fit(frame)
-    with pytest.raises(ValueError, match="columns"):
+    with pytest.raises(ValueError, match="fitted on the features"):
         nearest_queries(frame, frame[list("bacd")], qid=qid, qid_reference=qid, metric=named)
 
 

@@ -5,28 +5,25 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._features import validate_features
-from skfairrank._queries import Queries
-from skfairrank._transport import pairing_cost, transport_plan
 from skfairrank._warnings import warn_caller
 from skfairrank.fair_metrics._attributes import read_attributes, read_column, said_of
+from skfairrank.fair_metrics._base import LinearFairMetric
 from skfairrank.fair_metrics._differences import Difference
+from skfairrank.fair_metrics._projection import orthonormal_rows
 from skfairrank.fair_metrics._rows import canonical_order
 from skfairrank.fair_metrics._summary import MetricSummary
 
-__all__ = ["SensitiveSubspaceMetric", "check_same_features"]
-
-_BLOCK = 1 << 14  # rows projected at once
-_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a projection, beside the largest number that takes part in it
+__all__ = ["SensitiveSubspaceMetric"]
 
 
-class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class SensitiveSubspaceMetric(LinearFairMetric):
     """Distance between items that ignores sensitive directions; as a transformer, the paper's "Project" baseline.
 
     With A the orthonormal rows that span the sensitive directions and P = I - A'A, items are at distance ||P(x - x')||, and
@@ -85,8 +82,10 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
     determining_columns_ : dict of str to list
         Of each attribute the columns of X, by name or position, that alone determine it, if they are not named in
         `sensitive_columns`.
-    sensitive_basis_ : ndarray, shape (rank, n_features)
+    basis_, sensitive_basis_ : ndarray, shape (rank, n_features)
         Orthonormal rows with the span of the directions.
+    shrink_ : ndarray of ones, shape (rank,)
+        All that lies along them is left out.
     components_ : ndarray, shape (n_features, n_features)
         The projector P.
     n_features_in_ : int
@@ -196,19 +195,18 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         self.directions_ = directions[~zero]
         self.gaps_ = gaps
         self._direction_names = [name for name, is_zero in zip(names, zero, strict=True) if not is_zero]
-        self.sensitive_basis_ = _orthonormal_rows(self.directions_, self.rank_tolerance)
+        self.basis_ = orthonormal_rows(self.directions_, self.rank_tolerance)
+        self.shrink_ = np.ones(len(self.basis_))
         self.difference_shares_ = {
-            difference.attribute.name: difference.share_within(self.sensitive_basis_) for difference, _ in learned
+            difference.attribute.name: difference.share_within(self.basis_) for difference, _ in learned
         }
-        self._origin = _row_of_its_own(X)
-        far = np.maximum(np.abs(X.min(axis=0) - self._origin), np.abs(X.max(axis=0) - self._origin)).astype(np.float64)
-        self._reach = far + np.abs(self._origin) + (np.abs(self.sensitive_basis_) @ (far + np.abs(self._origin))).sum()
+        self._measure_from(X)
         self._find_determining_columns(X, learned, warn and uses_directions)
         if not uses_directions:
             return self
-        if learned and len(self.sensitive_basis_) == X.shape[1]:
+        if learned and len(self.basis_) == X.shape[1]:
             ranks = {
-                difference.attribute.name: len(_orthonormal_rows(rows[rows.any(axis=1)], self.rank_tolerance))
+                difference.attribute.name: len(orthonormal_rows(rows[rows.any(axis=1)], self.rank_tolerance))
                 for difference, rows in learned
             }
             warn_caller(
@@ -217,57 +215,6 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                 'name fewer attributes, or use direction="difference", whose rank is small.'
             )
         return self
-
-    @property
-    def basis_(self):
-        return self.sensitive_basis_
-
-    @property
-    def shrink_(self):
-        return np.ones(len(self.sensitive_basis_))
-
-    @property
-    def components_(self):
-        """The projector P on the orthogonal complement of the sensitive directions, shape (n_features, n_features)."""
-        check_is_fitted(self, "sensitive_basis_")
-        A = self.sensitive_basis_
-        return np.eye(A.shape[1]) - A.T @ A
-
-    def transform(self, X):
-        """Project the sensitive directions out of X: the "Project" baseline.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-
-        Returns
-        -------
-        projected : ndarray of float, shape (n_rows, n_features)
-        """
-        check_is_fitted(self, "sensitive_basis_")
-        X = validate_features(self, X, dtype=[np.float64, np.float32], reset=False)
-        return self._project(X)
-
-    def _project(self, X):
-        """P X; entries that differ by rounding alone are equal, since trees and scalers see the sign of anything.
-
-        What is left is measured from a row of the training data, so that what the projection annihilates, or leaves constant, is
-        zero up to rounding, and is made zero. Then it is rounded to a grid far finer than the features and coarser than rounding.
-        """
-        A, origin = self.sensitive_basis_, self._origin
-        touched = A.any(axis=0)
-        out = np.array(X)
-        if not touched.any():
-            return out
-        size_of_row, fixed = np.abs(A), origin - (origin @ A.T) @ A
-        grid = 2.0 ** np.ceil(np.log2(np.maximum(_ROUNDING * self._reach, np.finfo(float).tiny)) + 3)
-        for start in range(0, len(X), _BLOCK):
-            rows = X[start : start + _BLOCK].astype(np.float64) - origin
-            left, size = rows - (rows @ A.T) @ A, np.abs(rows)
-            left[np.abs(left) <= _ROUNDING * (size + (size @ size_of_row.T).sum(axis=1, keepdims=True))] = 0.0
-            left = np.round((left + fixed) / grid) * grid
-            out[start : start + _BLOCK, touched] = left[:, touched]
-        return out
 
     def summary(self):
         """What the metric treats as sensitive, by feature: directions, gaps, and how much of the groups' difference it holds.
@@ -279,7 +226,7 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
             ``summary.shares`` is `difference_shares_`, ``summary.determining_columns`` is `determining_columns_`. It prints as a
             table; `skfairrank.inspection.SensitiveDirectionsDisplay` draws it.
         """
-        check_is_fitted(self, "sensitive_basis_")
+        check_is_fitted(self, "basis_")
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         return MetricSummary.of(
             names,
@@ -289,70 +236,6 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
             self.difference_shares_,
             self.determining_columns_,
         )
-
-    def get_mahalanobis_matrix(self):
-        """The matrix M of the squared distance (x - x')' M (x - x'); here M = P, shape (n_features, n_features)."""
-        return self.components_
-
-    def pair_distance(self, pairs):
-        """Distance ||P(x - x')|| of each pair; plain, not squared.
-
-        Parameters
-        ----------
-        pairs : array-like, shape (n_pairs, 2, n_features)
-
-        Returns
-        -------
-        distance : ndarray of float, shape (n_pairs,)
-        """
-        check_is_fitted(self, "sensitive_basis_")
-        pairs = check_array(pairs, allow_nd=True, ensure_2d=False, dtype=np.float64, input_name="pairs")
-        if pairs.ndim != 3 or pairs.shape[1:] != (2, self.n_features_in_):
-            raise ValueError(f"pairs has shape {pairs.shape}: expected (n_pairs, 2, {self.n_features_in_}).")
-        difference = pairs[:, 0] - pairs[:, 1]
-        return np.linalg.norm(difference - (difference @ self.sensitive_basis_.T) @ self.sensitive_basis_, axis=1)
-
-    def pair_score(self, pairs):
-        """The negative of `pair_distance`: greater for more alike items, shape (n_pairs,)."""
-        return -self.pair_distance(pairs)
-
-    def query_distances(self, X, Y=None, *, qid_X=None, qid_Y=None):
-        """Distance d_Q between queries: optimal transport between their items with cost d_X, uniform weights.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows_X, n_features)
-        Y : array-like, shape (n_rows_Y, n_features), optional
-            Default: X itself.
-        qid_X, qid_Y : array-like of shape (n_rows_X,) and (n_rows_Y,)
-            Query of each row. A missing one means that all rows are one query.
-
-        Returns
-        -------
-        distances : ndarray of float, shape (n_queries_X, n_queries_Y)
-            Queries in sorted order of their ids; in squared feature units.
-
-        Raises
-        ------
-        ValueError
-            If the cost between two items is not finite.
-        """
-        check_is_fitted(self, "sensitive_basis_")
-        if Y is None and qid_Y is not None:
-            raise ValueError("query_distances got qid_Y without Y: give Y, or leave qid_Y out.")
-        Z, queries = self._projected_queries(X, qid_X, "qid_X")
-        other, others = (Z, queries) if Y is None else self._projected_queries(Y, qid_Y, "qid_Y")
-        distances = np.empty((queries.n_queries, others.n_queries))
-        for i in range(queries.n_queries):
-            cost = pairing_cost(Z[queries.rows(i)], other)
-            for j in range(others.n_queries):
-                distances[i, j], _ = transport_plan(cost[:, others.rows(j)], plan=False)
-        return distances
-
-    def _projected_queries(self, X, qid, name):
-        X = validate_features(self, X, dtype=np.float64, reset=False)
-        queries = Queries.single(len(X)) if qid is None else Queries.from_qid(qid, len(X), name=name)
-        return self._project(X), queries
 
     def _given_directions(self, n_features):
         directions = check_array(
@@ -485,46 +368,3 @@ class SensitiveSubspaceMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstima
                     raise ValueError(f"sensitive_columns has {position}, but X has {self.n_features_in_} columns.")
                 positions.append(position % self.n_features_in_)
         return list(dict.fromkeys(positions))
-
-
-def check_same_features(metric, names) -> None:
-    """Raise ValueError where a fitted metric knows other feature names than `names` (None: no names, nothing to compare)."""
-    known = getattr(metric, "feature_names_in_", None)
-    if known is not None and names is not None and list(known) != list(names):
-        raise ValueError(
-            f"metric was fitted on the features {list(known)}, but here they are {list(names)}: its directions would apply to "
-            "other columns. Give the same columns in the same order."
-        )
-
-
-def _orthonormal_rows(directions: np.ndarray, tolerance: float) -> np.ndarray:
-    """Orthonormal rows with the span of the directions. A feature that lies within it has a row of its own, and none in others.
-
-    So such a feature is projected out exactly, and leaves no trace of rounding in another.
-    """
-    n_features = directions.shape[1]
-    if not len(directions):
-        return np.zeros((0, n_features))
-    unit = directions / np.abs(directions).max(axis=1, keepdims=True)  # first, since squares may overflow
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    used = np.flatnonzero(unit.any(axis=0))
-    _, singular, rows = np.linalg.svd(unit[:, used], full_matrices=False)
-    rows = rows[singular > tolerance * singular[0]]
-    within = 1.0 - (rows**2).sum(axis=0) <= max(tolerance**2, 64 * np.finfo(float).eps)
-    basis = np.zeros((len(rows), n_features))
-    n_axes = int(within.sum())
-    basis[np.arange(n_axes), used[within]] = 1.0
-    if n_axes < len(rows):
-        basis[n_axes:, used[~within]] = np.linalg.svd(rows[:, ~within], full_matrices=False)[2][: len(rows) - n_axes]
-    return basis
-
-
-def _row_of_its_own(X: np.ndarray) -> np.ndarray:
-    """The first row in lexicographic order, which does not depend on how rows were shuffled, as float64."""
-    rows = np.arange(len(X))
-    for j in range(X.shape[1]):
-        column = X[rows, j] if len(rows) < len(X) else X[:, j]
-        rows = rows[column == column.min()]
-        if len(rows) == 1:
-            break
-    return X[rows[0]].astype(np.float64)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +15,7 @@ from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
 from skfairrank.adversaries._bounded_ascent import ascend_within
-from skfairrank.fair_metrics._subspace import check_same_features
+from skfairrank.fair_metrics._fitting import check_same_features, fitted_metric
 from skfairrank.scores import LinearScore
 
 __all__ = ["invariance_regularizer"]
@@ -166,8 +165,6 @@ def _weights_and_metric(estimator_or_weights, metric):
         weights = weights.ravel()
     if metric is None:
         raise ValueError("metric is missing: pass a fitted SensitiveSubspaceMetric.")
-    if isinstance(metric, FrozenEstimator):
-        metric = metric.estimator
-    check_is_fitted(metric, "sensitive_basis_")
+    metric = fitted_metric(metric)
     check_same_features(metric, getattr(estimator_or_weights, "feature_names_in_", None))
     return np.ascontiguousarray(weights, dtype=np.float64), metric

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._kernels import nearest as _nearest
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
+from skfairrank.fair_metrics._distances import fair_features, transposed
+from skfairrank.fair_metrics._fitting import check_same_features, fitted_metric
 
-__all__ = ["NearestQueries", "fitted_metric", "nearest_queries"]
+__all__ = ["NearestQueries", "nearest_queries"]
 
 # Bounds held at a time, and bins of the quantile functions behind them.
 _MAX_BOUNDS = 1 << 22
@@ -57,7 +57,7 @@ class NearestQueries:
 def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_identical=True):
     r"""The nearest reference query of each query in the fair metric, and how their items pair up.
 
-    The search is exact. With :math:`d_X(x, x') = \|P(x - x')\|^2` the distance of two queries of n and m items is
+    The search is exact. With :math:`d_X` the squared distance of two items, the distance of two queries of n and m items is
 
     .. math::
 
@@ -76,7 +76,7 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
         Rows of the queries among which it is looked for. They may contain those of X.
     qid, qid_reference : array-like of shape (n_rows,) and (n_reference_rows,)
         Query of each row, in any order; queries of any size.
-    metric : fitted SensitiveSubspaceMetric
+    metric : fitted fair metric
         Such as a fitted ranker's `metric_`; may be wrapped in `sklearn.frozen.FrozenEstimator`.
     exclude_identical : bool, default=True
         Leave out reference queries whose rows all equal the query's (in any order): the query itself and its copies. A
@@ -114,11 +114,12 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     queries = Queries.from_qid(qid, len(X))
     others = Queries.from_qid(qid_reference, len(X_reference), name="qid_reference")
     X, X_reference = queries.group(X), others.group(X_reference)
-    Z, Z_reference, blur = _projected(X, X_reference, metric)
-    blocks = _transposed(Z_reference, others.offsets)
+    Z, Z_reference, blur = fair_features(X, X_reference, metric)
+    ours = _nearest.Items(X, Z, queries.offsets)
+    reference = _nearest.Items(X_reference, transposed(Z_reference, others.offsets), others.offsets)
     n_bins = _number_of_bins(queries, others)
-    profile = _profile(_transposed(Z, queries.offsets), queries.offsets, n_bins, X.shape[1])
-    profile_reference = _profile(blocks, others.offsets, n_bins, X.shape[1])
+    profile = _profile(transposed(Z, queries.offsets), queries.offsets, n_bins, X.shape[1])
+    profile_reference = _profile(reference.fair, others.offsets, n_bins, X.shape[1])
 
     best = np.empty(queries.n_queries, np.int64)
     distance, partner = np.empty(queries.n_queries), np.empty(len(X), np.int64)
@@ -129,13 +130,9 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
         over_queries(
             _nearest.nearest,
             offsets,
-            float(offsets[-1] - offsets[0]) * len(X_reference) * (2.0 + X.shape[1]) / 4.0,
-            X,
-            Z,
-            offsets,
-            X_reference,
-            blocks,
-            others.offsets,
+            _nearest.nearest_nanoseconds(offsets[-1] - offsets[0], len(X_reference), X.shape[1]),
+            ours._replace(offsets=offsets),
+            reference,
             _lower_bounds(profile[chunk], profile_reference),
             blur,
             bool(exclude_identical),
@@ -152,53 +149,17 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     return NearestQueries(others.ids[best], distance, others.order[queries.ungroup(partner)])
 
 
-def fitted_metric(metric):
-    """The metric itself, without a FrozenEstimator around it; raises unless it is one and fitted."""
-    fitted = metric.estimator if isinstance(metric, FrozenEstimator) else metric
-    if not hasattr(fitted, "query_distances"):
-        raise TypeError(
-            f"metric is a {type(fitted).__name__}: give a fitted SensitiveSubspaceMetric, such as ranker.metric_ "
-            "of a fitted SenSTIRRanker."
-        )
-    check_is_fitted(fitted, "sensitive_basis_")
-    return fitted
-
-
 def _rows(X, metric, name):
     """Rows as float64, with the features on which the metric was fitted."""
-    expected, given = getattr(metric, "feature_names_in_", None), getattr(X, "columns", None)
-    if expected is not None and given is not None and list(given) != list(expected):
-        raise ValueError(f"{name} has columns {list(given)}, but metric was fitted on {list(expected)}.")
+    check_same_features(metric, getattr(X, "columns", None))
     X = check_array(X, dtype=np.float64, order="C", input_name=name)
-    if X.shape[1] != metric.n_features_in_:
+    n_features = metric.basis_.shape[1]
+    if X.shape[1] != n_features:
         raise ValueError(
-            f"{name} has {X.shape[1]} features, but metric was fitted on {metric.n_features_in_}. A pipeline's metric_ measures "
+            f"{name} has {X.shape[1]} features, but metric was fitted on {n_features}. A pipeline's metric_ measures "
             "what its last step sees: pass pipeline[:-1].transform(X)."
         )
     return X
-
-
-def _projected(X, X_reference, metric):
-    """Rows without their sensitive part, about the centre of the reference; and the rounding error of distances."""
-    basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Differences of rows far from the origin would lose digits in the projection.
-        center = X_reference.mean(axis=0)
-        X, X_reference = X - center, X_reference - center
-        Z, Z_reference = np.empty(X.shape), np.empty(X_reference.shape)
-        _nearest.project_rows(X, basis, Z)
-        _nearest.project_rows(X_reference, basis, Z_reference)
-        # If the square of the whole range is finite, so is every distance.
-        low = np.minimum(Z.min(axis=0), Z_reference.min(axis=0))
-        high = np.maximum(Z.max(axis=0), Z_reference.max(axis=0))
-        finite = np.isfinite(np.sum((high - low) ** 2))
-    if not finite:
-        raise ValueError(
-            "The squared distance between two items is not finite: features are too large. Scale them, for instance by "
-            "StandardScaler, before fitting the metric."
-        )
-    largest = max(np.abs(X).max(), np.abs(X_reference).max())
-    return Z, Z_reference, float(8.0 * np.finfo(float).eps * np.sqrt(X.shape[1]) * largest)
 
 
 def _number_of_bins(queries, others):
@@ -207,16 +168,11 @@ def _number_of_bins(queries, others):
     return int(np.clip(np.floor(mean_size), 1, _MAX_BINS))
 
 
-def _transposed(Z, offsets):
-    blocks = np.empty(Z.size)
-    _nearest.transposed_blocks(Z, offsets, blocks)
-    return blocks
-
-
 def _profile(blocks, offsets, n_bins, n_features):
     """Vectors whose squared distance is a lower bound of d_Q, shape (n_queries, n_features * n_bins)."""
     out = np.empty((len(offsets) - 1, n_features * n_bins))
-    over_queries(_nearest.quantile_means, offsets, 20.0 * len(blocks), blocks, offsets, n_bins, out)
+    work = _nearest.quantile_nanoseconds(int(offsets[-1]), n_features)
+    over_queries(_nearest.quantile_means, offsets, work, blocks, offsets, n_bins, out)
     return out
 
 

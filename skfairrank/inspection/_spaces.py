@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 
 from skfairrank._adapters import QueryRanker
+from skfairrank.fair_metrics._fitting import unfrozen
 from skfairrank.metrics._predictions import call_with_qid, unwrapped
 
 __all__ = ["steps_to_metric", "transformed"]
@@ -20,7 +20,7 @@ def steps_to_metric(metric, named, X, qid) -> dict:
 
     Parameters
     ----------
-    metric : fitted SensitiveSubspaceMetric
+    metric : fitted fair metric
     named : dict of name to fitted estimator
     X : array-like, shape (n_rows, n_features)
     qid : array-like, shape (n_rows,)
@@ -67,10 +67,10 @@ def _parts(estimator, steps=()):
 
 
 def _is_same(part, metric) -> bool:
-    part = part.estimator if isinstance(part, FrozenEstimator) else part
+    part = unfrozen(part)
     if part is metric:
         return True
-    arrays = ("directions_", "sensitive_basis_")  # also of a copy, such as one that was pickled
+    arrays = ("directions_", "basis_", "shrink_")  # also of a copy, such as one that was pickled
     return type(part) is type(metric) and all(
         hasattr(part, name) and np.array_equal(getattr(part, name), getattr(metric, name)) for name in arrays
     )
@@ -87,7 +87,7 @@ def _guess(metric, name, estimator, X, qid):
         problem = "whether it measures X as given or what the last step sees cannot be told, since it fits both"
     else:
         problem = (
-            f"it was fitted on {metric.n_features_in_} features that are neither those of X nor what the last step sees"
+            f"it was fitted on {metric.basis_.shape[1]} features that are neither those of X nor what the last step sees"
         )
     raise ValueError(
         f"metric is not the metric_ of a ranker here, and {name!r} is a pipeline: {problem}. Bring the rows to the features of "
@@ -100,7 +100,7 @@ def _fit(metric, X) -> int:
     """2 where a metric was fitted on features of these names, 1 where on as many, 0 where on others."""
     expected, names = getattr(metric, "feature_names_in_", None), getattr(X, "columns", None)
     n_features = X.shape[1] if hasattr(X, "shape") else len(X[0])
-    if n_features != metric.n_features_in_:
+    if n_features != metric.basis_.shape[1]:
         return 0
     if expected is None or names is None:
         return 1

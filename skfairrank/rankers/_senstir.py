@@ -6,56 +6,16 @@ from numbers import Real
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
-from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric, check_same_features
+from skfairrank.fair_metrics._fitting import fit_metric
 from skfairrank.rankers._base import PlackettLuceRanker
 from skfairrank.rankers._parameters import stores_parameters
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
-
-
-def fit_metric(metric, X, sensitive_features=None, *, needed=True, uses_directions=True):
-    """The fitted fair metric from what `SenSTIRRanker(metric=...)` accepts; what is passed is left as it is.
-
-    Parameters
-    ----------
-    metric : None, SensitiveSubspaceMetric, FrozenEstimator or array-like of shape (K, n_features)
-    X : array-like, shape (n_rows, n_features)
-    sensitive_features : array-like, optional
-        Used only where the metric has neither directions nor sensitive_columns and is not frozen.
-    needed : bool
-        False says nothing where nothing is sensitive.
-    uses_directions : bool
-        False says nothing of what directions leave of the groups' difference, or of the features.
-    """
-    if isinstance(metric, FrozenEstimator):
-        fitted = metric.estimator
-        if not hasattr(fitted, "directions_") or not hasattr(fitted, "sensitive_basis_"):
-            raise ValueError(
-                "metric is frozen but not fitted, or is no SensitiveSubspaceMetric: fit it before freezing it."
-            )
-        if fitted.directions_.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"metric was fitted on {fitted.directions_.shape[1]} features, but X has {X.shape[1]}: freeze a metric that was "
-                "fitted on the same columns (after the same preprocessing)."
-            )
-        check_same_features(fitted, getattr(X, "columns", None))
-        return fitted
-    if metric is None:
-        metric = SensitiveSubspaceMetric()
-    elif not hasattr(metric, "fit"):
-        metric = SensitiveSubspaceMetric(directions=metric)
-    else:
-        metric = clone(metric)
-    if isinstance(metric, SensitiveSubspaceMetric):
-        return metric._fit(X, sensitive_features, warn=needed, uses_directions=uses_directions)
-    return metric.fit(X, sensitive_features=sensitive_features)
 
 
 def _warn_if_directions_miss_the_groups(metric):
@@ -83,10 +43,10 @@ class SenSTIRRanker(PlackettLuceRanker):
 
     Parameters
     ----------
-    metric : None, SensitiveSubspaceMetric, FrozenEstimator or array-like of shape (K, n_features), default=None
+    metric : None, fair metric, FrozenEstimator or array-like of shape (K, n_features), default=None
         The fair metric on items. None learns it from the `sensitive_features` of `fit` (without any: the Euclidean metric and a
-        warning). A `SensitiveSubspaceMetric` is cloned and fitted on the training rows; wrapped in
-        `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions.
+        warning). A fair metric, such as `SensitiveSubspaceMetric` or another `LinearFairMetric`, is cloned and fitted on the
+        training rows; wrapped in `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions.
     rho : float, default=0.003
         Strength of the regulariser. It has no scale of its own: R is a sum over items, in squared units of scores. 0
         gives the plain ranker, bit for bit. The default suits standardised features, queries of about ten items and the default
@@ -135,8 +95,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
-    metric_ : SensitiveSubspaceMetric
-        The fair metric as fitted.
+    metric_ : fair metric
+        As fitted.
     lambda_ : float
         Multiplier of the transport budget after the last step (rho times that of the paper's dual). Under "exact_box" and
         "gaps", which have no budget, it stays where it starts.

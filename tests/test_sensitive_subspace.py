@@ -1,22 +1,19 @@
-"""SensitiveSubspaceMetric: directions given or learned, the projector, and what a scikit-learn transformer owes."""
+"""SensitiveSubspaceMetric: directions given or learned, and the projector. What every fair metric owes: test_fair_metrics.py."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from _data import shared_data
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import SensitiveSubspaceMetric
 
 
 def people(n=80, d=4, seed=0):
@@ -405,7 +402,7 @@ def test_names_that_were_lost_are_an_error_with_the_remedy():
     assert named[-1].directions_.tolist() == by_position[-1].directions_.tolist()
 
 
-# As a transformer, and as metric-learn has it
+# As a transformer
 
 
 def test_transform_projects_out_the_subspace():
@@ -422,58 +419,6 @@ def test_float32_stays_float32():
     metric = SensitiveSubspaceMetric([[1, 1, 0, 0]]).fit(X)
     assert metric.transform(X).dtype == np.float32
     assert metric.transform(X) == pytest.approx(metric.transform(X.astype(float)), abs=1e-6)
-
-
-@pytest.mark.parametrize("output, kind", [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
-def test_set_output_keeps_names(output, kind):
-    frame = pd.DataFrame(people()[0], columns=list("abcd"), index=np.arange(80) * 2)
-    out = SensitiveSubspaceMetric([[1, 0, 0, 0]]).set_output(transform=output).fit_transform(frame)
-    assert isinstance(out, kind) and list(out.columns) == list("abcd")
-    assert np.asarray(out)[:, 0] == pytest.approx(0)
-    if output == "pandas":
-        assert (out.index == frame.index).all()
-
-
-def test_pair_distance_is_plain_and_its_score_the_negative():
-    X, _ = people()
-    metric = SensitiveSubspaceMetric([[1, 2, 0, 0], [0, 0, 1, 0]]).fit(X)
-    pairs = np.stack([X[:40], X[40:]], axis=1)
-    difference, M = X[:40] - X[40:], metric.get_mahalanobis_matrix()
-    expected = np.sqrt(np.einsum("ni,ij,nj->n", difference, M, difference))
-    assert metric.pair_distance(pairs) == pytest.approx(expected, rel=1e-12)
-    assert metric.pair_score(pairs) == pytest.approx(-expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "pairs", [np.zeros((3, 2, 5)), np.zeros((3, 3, 4)), np.zeros((3, 4)), np.full((1, 2, 4), np.nan)]
-)
-def test_pairs_of_another_shape_are_an_error(pairs):
-    metric = SensitiveSubspaceMetric([[1, 0, 0, 0]]).fit(people()[0])
-    with pytest.raises(ValueError, match="pairs"):
-        metric.pair_distance(pairs)
-
-
-def test_the_number_of_features_is_checked():
-    metric = SensitiveSubspaceMetric([[1, 0, 0, 0]]).fit(people()[0])
-    for call in (
-        lambda: metric.transform(np.zeros((2, 3))),
-        lambda: metric.query_distances(np.zeros((2, 3))),
-        lambda: metric.query_distances(np.zeros((2, 4)), np.zeros((2, 5))),
-    ):
-        with pytest.raises(ValueError, match="features"):
-            call()
-
-
-def test_an_unfitted_metric_says_so():
-    metric = SensitiveSubspaceMetric([[1, 0]])
-    for call in (
-        lambda: metric.components_,
-        lambda: metric.transform(np.eye(2)),
-        lambda: metric.pair_distance(np.zeros((1, 2, 2))),
-        lambda: metric.query_distances(np.eye(2)),
-    ):
-        with pytest.raises(sklearn.exceptions.NotFittedError):
-            call()
 
 
 def test_clone_and_pickle_keep_what_they_should():
@@ -499,56 +444,6 @@ def test_clone_and_pickle_keep_what_they_should():
 def test_bad_parameters_are_an_error(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         SensitiveSubspaceMetric(**bad).fit(np.eye(2))
-
-
-# As a ranker's metric
-
-
-def task(seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(40, 4))
-    return X, rng.integers(0, 3, 40).astype(float), np.repeat(np.arange(8), 5)
-
-
-def test_a_frozen_metric_is_used_as_fitted():
-    """FrozenEstimator: nothing is learned again, whatever comes to fit."""
-    X, y, qid = task()
-    metric = SensitiveSubspaceMetric().fit(people()[0], sensitive_features=TWO)
-    ranker = SenSTIRRanker(FrozenEstimator(metric), max_iter=3).fit(X, y, qid=qid, sensitive_features=y)
-    assert ranker.metric_ is metric
-
-
-def test_a_metric_that_is_not_frozen_is_cloned_and_fitted_on_the_training_rows():
-    X, y, qid = task()
-    metric = SensitiveSubspaceMetric(sensitive_columns=[1])
-    ranker = SenSTIRRanker(metric, max_iter=3).fit(X, y, qid=qid)
-    assert not hasattr(metric, "directions_")
-    assert ranker.metric_.directions_.tolist() == clone(metric).fit(X).directions_.tolist()
-
-
-@pytest.mark.parametrize("metric", [[[0, 1, 0, 0]], np.array([0.0, 1, 0, 0]), pd.DataFrame([[0, 1, 0, 0]])])
-def test_directions_stand_for_a_metric(metric):
-    X, y, qid = task()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ranker = SenSTIRRanker(metric, max_iter=3).fit(X, y, qid=qid, sensitive_features=y)
-    assert ranker.metric_.directions_.tolist() == [[0, 1, 0, 0]]
-
-
-def test_a_frozen_metric_of_other_features_or_unfitted_is_an_error():
-    X, y, qid = task()
-    other = SensitiveSubspaceMetric([[1, 0]]).fit(np.eye(2))
-    with pytest.raises(ValueError, match="fitted on 2 features, but X has 4"):
-        SenSTIRRanker(FrozenEstimator(other), max_iter=3).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="frozen but not fitted"):
-        SenSTIRRanker(FrozenEstimator(SensitiveSubspaceMetric([[1, 0, 0, 0]])), max_iter=3).fit(X, y, qid=qid)
-
-
-def test_the_metric_of_a_ranker_knows_the_names_of_features():
-    X, y, qid = task()
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    ranker = SenSTIRRanker(max_iter=3).fit(frame, y, qid=qid, sensitive_features=y > 1)
-    assert ranker.metric_.query_distances(frame, qid_X=qid).shape == (8, 8)
 
 
 def test_attributes_of_several_kinds_are_refused():

@@ -1,0 +1,573 @@
+"""What every fair metric can do, and what counts as one. Distances from x'Mx written out, plans from POT."""
+
+import pickle
+import warnings
+
+import numpy as np
+import ot
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import validate_data
+
+from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.fair_metrics import (
+    ComparableGroupsMetric,
+    ComparablePairsMetric,
+    LinearFairMetric,
+    MahalanobisMetric,
+    check_fair_metric,
+)
+from skfairrank.fair_metrics._distances import _large_distance, distances_between
+from skfairrank.fair_metrics._fitting import fit_metric
+from skfairrank.inspection import nearest_queries
+
+NAMES = list("abcd")
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(60, 4)) + [0.0, 3.0, 0.0, -1.0]
+GROUP = (X[:, 1] + RNG.normal(size=60) > 3).astype(int)
+ROOT = RNG.normal(size=(4, 4))
+FULL = ROOT @ ROOT.T / 4
+SINGULAR = ROOT[:, :2] @ ROOT[:, :2].T
+V = np.array([[1.0, 2, 0, 0], [0, 0, 1, 0]])
+PEOPLE, TRAIT = np.repeat(np.arange(15), 4), np.array([1.0, -2, 0, 1])
+VARIANTS = X[PEOPLE] + np.outer(RNG.normal(size=60), TRAIT)
+PAIRS = np.stack([X[:30], X[30:]], axis=1)
+
+
+class LastCountsHalf(LinearFairMetric):
+    """Only `fit`, as a user would write it: the first feature does not count, and the last one half."""
+
+    def fit(self, X, y=None):
+        X = validate_data(self, X)
+        E = np.eye(X.shape[1])
+        self.directions_, self.basis_, self.shrink_ = E[:1], E[[0, -1]], np.array([1.0, 0.5])
+        return self
+
+
+def outside(directions):
+    """The projector on what is orthogonal to the directions."""
+    return np.eye(4) - np.linalg.pinv(directions) @ directions
+
+
+def pairs_fit(metric, rows):
+    """Pairs of rows, comparable where they are near in the first feature."""
+    pairs = np.stack([np.asarray(rows)[:-1], np.asarray(rows)[1:]], axis=1)
+    return metric.fit(pairs, np.abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 0.8)
+
+
+# For each metric: unfitted, how it is fitted, and its matrix (None: only that of its own factors is known).
+METRICS = {
+    "given directions": (SensitiveSubspaceMetric(V), lambda m, rows: m.fit(rows), outside(V)),
+    "learned directions": (
+        SensitiveSubspaceMetric(),
+        lambda m, rows: m.fit(rows, sensitive_features=GROUP),
+        outside(LogisticRegression(max_iter=1000).fit(X, GROUP).coef_),
+    ),
+    "Euclidean": (MahalanobisMetric(np.eye(4)), lambda m, rows: m.fit(rows), np.eye(4)),
+    "full rank": (MahalanobisMetric(FULL), lambda m, rows: m.fit(rows), FULL),
+    "singular": (MahalanobisMetric(SINGULAR), lambda m, rows: m.fit(rows), SINGULAR),
+    "comparable groups": (
+        ComparableGroupsMetric(),
+        lambda m, rows: m.fit(
+            VARIANTS if not hasattr(rows, "columns") else pd.DataFrame(VARIANTS, columns=NAMES),
+            comparable_groups=PEOPLE,
+        ),
+        outside(TRAIT[None]),
+    ),
+    "comparable pairs": (ComparablePairsMetric(random_state=0), pairs_fit, None),
+    "a user's own": (LastCountsHalf(), lambda m, rows: m.fit(rows), np.diag([0.0, 1, 1, 0.25])),
+}
+WITH_NAMES = [name for name in METRICS if name != "comparable pairs"]
+
+
+def fitted(name, rows=X):
+    metric, fit, _ = METRICS[name]
+    return fit(clone(metric), rows)
+
+
+def matrix_of(name, metric):
+    """M, as the test knows it; else from the factors, entry by entry."""
+    if METRICS[name][2] is not None:
+        return METRICS[name][2]
+    M = np.eye(4)
+    for b, t in zip(metric.basis_, metric.shrink_, strict=True):
+        M -= (1 - (1 - t) ** 2) * np.outer(b, b)
+    return M
+
+
+def squared(M, a, b):
+    """(x - x')' M (x - x') for each row x of a and x' of b."""
+    gap = a[:, None] - b[None]
+    return np.einsum("ijk,kl,ijl->ij", gap, M, gap)
+
+
+def pot(M, a, b):
+    return ot.emd2(np.full(len(a), 1 / len(a)), np.full(len(b), 1 / len(b)), np.maximum(squared(M, a, b), 0.0))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_distances_of_pairs_are_those_of_the_matrix(name):
+    metric = fitted(name)
+    M = matrix_of(name, metric)
+    expected = np.sqrt(np.maximum(np.diag(squared(M, PAIRS[:, 0], PAIRS[:, 1])), 0.0))
+    assert metric.pair_distance(PAIRS) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert metric.pair_score(PAIRS) == pytest.approx(-expected, rel=1e-6, abs=1e-6)
+    assert metric.get_mahalanobis_matrix() == pytest.approx(M, abs=1e-6)
+    if "learned" not in name:  # the classifier is fitted to its own tolerance
+        assert metric.get_mahalanobis_matrix() == pytest.approx(M, abs=1e-12)
+        assert metric.pair_distance(PAIRS) == pytest.approx(expected, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_distances_are_euclidean_after_transform(name):
+    metric = fitted(name)
+    Z = metric.transform(X)
+    assert pytest.approx(X @ metric.components_.T, abs=1e-12) == Z
+    assert np.linalg.norm(Z[:30] - Z[30:], axis=1) == pytest.approx(metric.pair_distance(PAIRS), rel=1e-9, abs=1e-11)
+    assert metric.components_.T @ metric.components_ == pytest.approx(metric.get_mahalanobis_matrix(), abs=1e-12)
+    single = metric.transform(X.astype(np.float32))
+    assert single.dtype == np.float32 and single == pytest.approx(Z, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_what_transform_leaves_constant_is_constant_to_the_bit(name):
+    """Rows that are at no distance from each other, far from the origin."""
+    metric = fitted(name)
+    free = metric.sensitive_basis_
+    if not len(free) or name == "a user's own":  # whose fit remembers no rows
+        return
+    rows = X[:1] + 5 * np.random.default_rng(0).normal(size=(30, len(free))) @ free
+    assert len(np.unique(metric.transform(rows), axis=0)) == 1
+
+
+@pytest.mark.parametrize("sizes", [(5, 5, 5), (1, 4, 7), (2, 13, 3)], ids=str)
+@pytest.mark.parametrize("name", METRICS)
+def test_distances_of_queries_are_those_of_pot(name, sizes):
+    metric = fitted(name)
+    M, rng = metric.get_mahalanobis_matrix(), np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(list("cab"), sizes))
+    rows, other = rng.normal(size=(len(qid), 4)), rng.normal(size=(9, 4))
+    other_qid = rng.permutation(np.repeat([8, 5], [5, 4]))
+    expected = [[pot(M, rows[qid == a], other[other_qid == b]) for b in (5, 8)] for a in "abc"]
+    assert metric.query_distances(rows, other, qid_X=qid, qid_Y=other_qid) == pytest.approx(
+        np.array(expected), abs=1e-10
+    )
+    among = [[pot(M, rows[qid == a], rows[qid == b]) for b in "abc"] for a in "abc"]
+    assert metric.query_distances(rows, qid_X=qid) == pytest.approx(np.array(among), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_nearest_query_is_that_of_the_matrix(name):
+    metric = fitted(name)
+    M, qid = metric.get_mahalanobis_matrix(), np.repeat(np.arange(15), 4)
+    found = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
+    queries = X.reshape(15, 4, 4)
+    distance = np.array([[pot(M, a, b) for b in queries] for a in queries])
+    np.fill_diagonal(distance, np.inf)
+    assert found.distance == pytest.approx(distance.min(axis=1), abs=1e-10)
+    chosen = distance[np.arange(15), found.qid]
+    assert chosen == pytest.approx(distance.min(axis=1), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_factors_are_in_order_and_directions_free(name):
+    metric = fitted(name)
+    assert check_fair_metric(metric, 4) is metric
+    B = metric.basis_
+    assert B @ B.T == pytest.approx(np.eye(len(B)), abs=1e-12) and (metric.shrink_ <= 1).all()
+    assert metric.sensitive_basis_.tolist() == B[metric.shrink_ == 1].tolist()
+    assert np.linalg.matrix_rank(metric.directions_) == len(metric.sensitive_basis_)
+    for v in metric.directions_:
+        assert metric.pair_distance([[np.zeros(4), v]])[0] == pytest.approx(0, abs=1e-9 * np.linalg.norm(v))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_clone_and_pickle_keep_what_they_should(name):
+    metric = fitted(name)
+    again = clone(metric)
+    assert str(again.get_params()) == str(metric.get_params()) and not hasattr(again, "basis_")
+    restored = pickle.loads(pickle.dumps(metric))
+    assert restored.transform(X).tolist() == metric.transform(X).tolist()
+    assert restored.query_distances(X[:7]).tolist() == metric.query_distances(X[:7]).tolist()
+
+
+@pytest.mark.parametrize("output, kind", [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+@pytest.mark.parametrize("name", WITH_NAMES)
+def test_set_output_keeps_names(name, output, kind):
+    frame = pd.DataFrame(X, columns=NAMES, index=np.arange(60) * 2)
+    metric = fitted(name, frame).set_output(transform=output)
+    out = metric.transform(frame)
+    assert isinstance(out, kind) and list(out.columns) == NAMES == metric.feature_names_in_.tolist()
+    assert np.asarray(out) == pytest.approx(fitted(name).transform(X), abs=1e-12)
+    if output == "pandas":
+        assert (out.index == frame.index).all()
+
+
+@pytest.mark.parametrize("name", WITH_NAMES)
+def test_features_of_other_names_are_refused(name):
+    frame = pd.DataFrame(X, columns=NAMES)
+    metric, other = fitted(name, frame), frame[list("dcba")]
+    calls = [
+        lambda: metric.transform(other),
+        lambda: metric.query_distances(frame, other),
+        lambda: nearest_queries(other, frame, qid=PEOPLE, qid_reference=PEOPLE, metric=metric),
+        lambda: SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(other, GROUP, qid=PEOPLE),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="feature"):
+            call()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_number_of_features_is_checked(name):
+    metric = fitted(name)
+    calls = [
+        lambda: metric.transform(np.zeros((2, 3))),
+        lambda: metric.query_distances(np.zeros((2, 3))),
+        lambda: metric.query_distances(np.zeros((2, 4)), np.zeros((2, 5))),
+        lambda: SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X[:, :3], GROUP, qid=PEOPLE),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="features"):
+            call()
+    for pairs in (np.zeros((3, 2, 5)), np.zeros((3, 3, 4)), np.zeros((3, 4)), np.full((1, 2, 4), np.nan)):
+        with pytest.raises(ValueError, match="pairs"):
+            metric.pair_distance(pairs)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_unfitted_metric_says_so(name):
+    metric = clone(METRICS[name][0])
+    calls = [
+        lambda: metric.components_,
+        metric.get_mahalanobis_matrix,
+        lambda: metric.transform(X),
+        lambda: metric.pair_distance(PAIRS),
+        lambda: metric.query_distances(X),
+        lambda: nearest_queries(X, X, qid=PEOPLE, qid_reference=PEOPLE, metric=metric),
+    ]
+    for call in calls:
+        with pytest.raises(NotFittedError):
+            call()
+    with pytest.raises(ValueError, match="frozen but not fitted"):
+        SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X, GROUP, qid=PEOPLE)
+
+
+# Large queries
+
+
+@pytest.mark.parametrize("n, m", [(70, 61), (3, 1200)])
+def test_large_queries_are_measured_by_pot_as_small_ones_by_shortest_paths(n, m):
+    """Where each item stands four times, the distance is that of one for each."""
+    rng = np.random.default_rng(0)
+    Z, other = rng.normal(size=(n, 3)), rng.normal(size=(m, 3))
+    got = distances_between(Z, np.array([0, n]), other, np.array([0, m]))
+    assert got[0, 0] == pytest.approx(pot(np.eye(3), Z, other), rel=1e-10)
+    small, shifted = rng.normal(size=(30, 3)), rng.normal(size=(30, 3))
+    by_kernel = distances_between(small, np.array([0, 30]), shifted, np.array([0, 30]))
+    repeated = np.repeat(shifted, 4, axis=0)  # 30 x 120 pairs of items
+    assert distances_between(small, np.array([0, 30]), repeated, np.array([0, 120])) == pytest.approx(
+        by_kernel, rel=1e-10
+    )
+
+
+@pytest.mark.slow
+def test_a_thousand_items_of_one_size_are_an_assignment():
+    rng = np.random.default_rng(0)
+    Z, other = rng.normal(size=(1000, 3)), rng.normal(size=(1000, 3))
+    cost = cdist(Z, other, "sqeuclidean")
+    expected = cost[linear_sum_assignment(cost)].mean()
+    assert distances_between(Z, np.array([0, 1000]), other, np.array([0, 1000]))[0, 0] == pytest.approx(
+        expected, rel=1e-10
+    )
+
+
+def test_small_and_large_queries_in_one_table():
+    rng = np.random.default_rng(0)
+    sizes = [2, 90, 5, 64]
+    qid, rows = np.repeat(np.arange(4), sizes), rng.normal(size=(161, 4))
+    metric = fitted("full rank")
+    expected = [[pot(FULL, rows[qid == a], rows[qid == b]) for b in range(4)] for a in range(4)]
+    assert metric.query_distances(rows, qid_X=qid) == pytest.approx(np.array(expected), abs=1e-10)
+
+
+def test_a_plan_that_is_not_found_is_an_error():
+    rng = np.random.default_rng(0)
+    with pytest.raises(RuntimeError, match="queries of 30 and 40 items failed"):
+        _large_distance(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), max_iter=1)
+
+
+@pytest.mark.parametrize("offset", [0.0, 2.0**30])
+def test_rows_far_from_the_origin_lose_no_digits(offset):
+    rows, other = (np.random.default_rng(k).integers(0, 50, (6, 4)).astype(float) for k in (0, 1))
+    metric = fitted("full rank")
+    near, far = metric.query_distances(rows, other), metric.query_distances(rows + offset, other + offset)
+    assert far == pytest.approx(near, rel=1e-12)
+
+
+def test_identical_queries_are_at_distance_zero_to_the_bit():
+    """Wherever their rows stand: sums over features are not reordered."""
+    for name in METRICS:
+        metric = fitted(name)
+        assert metric.query_distances(X[:7], X[[6, 2, 0, 1, 3, 5, 4]]).tolist() == [[0.0]], name
+
+
+# Mahalanobis
+
+
+def test_a_matrix_is_factorised_into_free_directions_and_shrinks():
+    metric = MahalanobisMetric(np.diag([0.0, 1, 4, 0.25])).fit(X)
+    assert metric.directions_.tolist() == [[1, 0, 0, 0]]
+    factors = {tuple(np.abs(b)): t for b, t in zip(metric.basis_.tolist(), metric.shrink_.tolist(), strict=True)}
+    assert factors == {(1, 0, 0, 0): 1.0, (0, 0, 1, 0): -1.0, (0, 0, 0, 1): 0.5}  # nothing for eigenvalue 1
+    assert MahalanobisMetric(np.eye(4)).fit(X).basis_.shape == (0, 4)
+    nothing = MahalanobisMetric(np.zeros((4, 4))).fit(X)
+    assert nothing.directions_.tolist() == np.eye(4).tolist() and nothing.pair_distance(PAIRS) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_a_matrix_in_other_units_is_as_good(scale):
+    distance = MahalanobisMetric(FULL * scale).fit(X).pair_distance(PAIRS)
+    assert distance == pytest.approx(np.sqrt(scale) * MahalanobisMetric(FULL).fit(X).pair_distance(PAIRS), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "M, message",
+    [
+        (np.eye(3), r"M has shape \(3, 3\), but X has 4 features"),
+        (np.ones((4, 3)), r"M has shape \(4, 3\)"),
+        (np.triu(np.ones((4, 4))), r"M is not symmetric.*\(M \+ M.T\) / 2"),
+        (np.diag([1.0, 1, 1, -0.1]), "M is not positive semidefinite: its eigenvalues go from -0.1 to 1"),
+        (-np.eye(4), "M is not positive semidefinite"),
+        (np.full((4, 4), np.nan), "M contains NaN"),
+        ("identity", "M"),
+    ],
+)
+def test_what_is_no_mahalanobis_matrix_is_refused(M, message):
+    with pytest.raises(ValueError, match=message):
+        MahalanobisMetric(M).fit(X)
+
+
+# Comparable items
+
+
+def test_directions_of_comparable_groups_are_the_principal_ones():
+    """About the means of groups, as NumPy's covariance has them; as long as the standard deviation."""
+    metric = ComparableGroupsMetric(n_components=4).fit(X, comparable_groups=np.repeat(list("abcdef"), 10))
+    means = X.reshape(6, 10, 4).mean(axis=1)
+    variance, vectors = np.linalg.eigh(sum(np.cov(rows.T) for rows in X.reshape(6, 10, 4)) / 6)
+    assert means.shape == (6, 4)
+    lengths = np.linalg.norm(metric.directions_, axis=1)
+    assert lengths == pytest.approx(np.sqrt(variance[::-1]), rel=1e-10)
+    assert np.abs(np.diag(metric.directions_ @ vectors[:, ::-1])) == pytest.approx(lengths, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "groups, n_components, message",
+    [
+        (None, 1, "comparable_groups is missing.*FrozenEstimator"),
+        (PEOPLE[:5], 1, r"comparable_groups has shape \(5,\) for 60 rows"),
+        (PEOPLE, 2, "comparable items differ in 1 directions only"),
+        (np.arange(60), 1, "comparable items differ in 0 directions only"),
+    ],
+)
+def test_groups_that_teach_nothing_are_refused(groups, n_components, message):
+    with pytest.raises(ValueError, match=message):
+        ComparableGroupsMetric(n_components).fit(VARIANTS, comparable_groups=groups)
+
+
+def test_the_metric_of_pairs_is_the_most_likely():
+    """The likelihood, written out, falls by any small change of M that keeps it positive definite."""
+    rng = np.random.default_rng(0)
+    pairs = rng.normal(size=(400, 2, 2))
+    gap = pairs[:, 0] - pairs[:, 1]
+    truth = np.array([[1.0, 0.3], [0.3, 0.5]])
+    alike = rng.random(400) < 2 / (1 + np.exp(np.einsum("ij,jk,ik->i", gap, truth, gap)))
+    metric = ComparablePairsMetric(alpha=1e-9, rank_tolerance=0.0, random_state=1).fit(pairs, alike)
+    M = metric.get_mahalanobis_matrix()
+
+    def log_likelihood(M):
+        p = 2 / (1 + np.exp(np.einsum("ij,jk,ik->i", gap, M, gap)))
+        return np.log(np.where(alike, p, 1 - p)).sum()
+
+    for change in ([[1, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 1], [1, 0]]):
+        for sign in (0.01, -0.01):
+            assert log_likelihood(M + sign * np.array(change)) < log_likelihood(M)
+    assert M == pytest.approx(truth, abs=0.25) and metric.n_iter_ > 1
+
+
+@pytest.mark.parametrize(
+    "pairs, comparable, message",
+    [
+        (PAIRS[:, :1], np.ones(30), r"pairs has shape \(30, 1, 4\)"),
+        (PAIRS, np.ones(3), r"comparable has shape \(3,\)"),
+        (PAIRS, np.full(30, 7), "True or False"),
+        (PAIRS, np.ones(30), "comparable is True for all pairs"),
+        (np.concatenate([PAIRS, PAIRS[:1, [0, 0]]]), np.r_[np.ones(30), 0], "1 pairs of equal items"),
+        (PAIRS * [1, 0, 1, 1], np.arange(30) % 2, r"No pair differs in the features \[1\]"),
+    ],
+)
+def test_pairs_that_teach_nothing_are_refused(pairs, comparable, message):
+    with pytest.raises(ValueError, match=message):
+        ComparablePairsMetric().fit(pairs, comparable)
+
+
+# As the metric of a ranker
+
+
+RELEVANCE, QID = np.arange(60.0) % 3, np.repeat(np.arange(12), 5)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_frozen_metric_is_used_as_fitted(name):
+    """Nothing is learned again, whatever comes to fit."""
+    metric = fitted(name)
+    ranker = SenSTIRRanker(FrozenEstimator(metric), max_iter=30, random_state=0)
+    ranker.fit(X, RELEVANCE, qid=QID, sensitive_features=RELEVANCE)
+    assert ranker.metric_ is metric and np.isfinite(ranker.predict(X)).all()
+
+
+@pytest.mark.parametrize("name", ["given directions", "learned directions", "full rank", "singular", "a user's own"])
+def test_a_metric_that_is_not_frozen_is_cloned_and_fitted_on_the_training_rows(name):
+    metric = clone(METRICS[name][0])
+    ranker = SenSTIRRanker(metric, max_iter=3).fit(X, RELEVANCE, qid=QID, sensitive_features=GROUP)
+    assert not hasattr(metric, "basis_")
+    assert ranker.metric_.basis_.tolist() == fitted(name).basis_.tolist()
+    again = SenSTIRRanker(fitted(name, X[:20]) if name == "full rank" else metric, max_iter=3)
+    assert (
+        again.fit(X, RELEVANCE, qid=QID, sensitive_features=GROUP).metric_.basis_.tolist()
+        == fitted(name).basis_.tolist()
+    )
+
+
+@pytest.mark.parametrize("metric", [[[0, 1, 0, 0]], np.array([0.0, 1, 0, 0]), pd.DataFrame([[0, 1, 0, 0]])])
+def test_directions_stand_for_a_metric(metric):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker = SenSTIRRanker(metric, max_iter=3).fit(X, RELEVANCE, qid=QID, sensitive_features=RELEVANCE)
+    assert ranker.metric_.directions_.tolist() == [[0, 1, 0, 0]]
+
+
+def test_a_users_own_projector_trains_as_its_directions_do():
+    class WithoutTheSecond(LinearFairMetric):
+        def fit(self, X, y=None):
+            d = validate_data(self, X).shape[1]
+            self.directions_, self.basis_, self.shrink_ = 2 * np.eye(d)[1:2], np.eye(d)[1:2], np.ones(1)
+            return self
+
+    settings = {"rho": 0.01, "max_iter": 60, "random_state": 0}
+    own, given = (
+        SenSTIRRanker(metric, **settings).fit(X, RELEVANCE, qid=QID) for metric in (WithoutTheSecond(), [[0, 2, 0, 0]])
+    )
+    assert own.coef_.tolist() == given.coef_.tolist() and own.history_["query_distance"].any()
+
+
+# What counts as one
+
+
+class Stranger:
+    """Neither of scikit-learn's classes nor of ours; its `fit` takes sensitive features and returns nothing."""
+
+    def __init__(self):
+        self.seen = None
+
+    def fit(self, X, sensitive_features):
+        self.directions_ = np.array([[0, 2, 0, 0]])
+        self.basis_, self.shrink_ = np.array([[0, 1, 0, 0]]), [1]
+        self.seen = sensitive_features
+
+
+class StrangerWithoutAttributes(Stranger):
+    def fit(self, X):
+        super().fit(X, None)
+
+
+@pytest.mark.parametrize("kind", [Stranger, StrangerWithoutAttributes])
+def test_a_stranger_is_a_fair_metric_by_its_arrays(kind):
+    metric = kind()
+    got = fit_metric(metric, X, GROUP)
+    assert type(got) is kind and metric.seen is None and (got.seen is None) == (kind is StrangerWithoutAttributes)
+    assert fit_metric(FrozenEstimator(got), X) is got
+    qid = np.repeat(np.arange(15), 4)
+    expected = SensitiveSubspaceMetric([[0, 1, 0, 0]]).fit(X)
+    a, b = (nearest_queries(X, X, qid=qid, qid_reference=qid, metric=m) for m in (got, expected))
+    assert a.rows.tolist() == b.rows.tolist() and a.distance.tolist() == b.distance.tolist()
+
+
+def with_arrays(**changes):
+    metric = MahalanobisMetric(FULL).fit(X)
+    for name, value in changes.items():
+        setattr(metric, name, value)
+    return metric
+
+
+BROKEN = {
+    "rows that are not orthonormal": ({"basis_": np.eye(4) + 0.1}, "basis_ has rows that are not orthonormal"),
+    "rows of another length": ({"basis_": np.eye(4) * 1.01}, "basis_ has rows that are not orthonormal"),
+    "shrink above one": ({"shrink_": np.array([0.0, 0, 0, 1.5])}, "shrink_ reaches 1.5"),
+    "shrink of another length": ({"shrink_": np.zeros(3)}, r"shrink_ \(3,\) must have the shapes"),
+    "directions of other features": ({"directions_": np.zeros((1, 3))}, r"directions_ \(1, 3\)"),
+    "one flat direction": ({"directions_": np.zeros(4)}, r"directions_ has shape \(4,\)"),
+    "NaN": ({"shrink_": np.full(4, np.nan)}, "shrink_ .* finite numbers"),
+    "text": ({"shrink_": np.array(list("abcd"))}, "shrink_ .* finite numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_arrays_that_are_not_in_order_are_refused(kind):
+    changes, message = BROKEN[kind]
+    metric = with_arrays(**changes)
+    for call in (
+        lambda: check_fair_metric(metric),
+        lambda: fit_metric(FrozenEstimator(metric), X),
+        lambda: nearest_queries(X, X, qid=QID, qid_reference=QID, metric=metric),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("missing", ["directions_", "basis_", "shrink_"])
+def test_an_error_names_what_is_missing(missing):
+    metric = with_arrays()
+    delattr(metric, missing)
+    for call in (lambda: check_fair_metric(metric), lambda: fit_metric(FrozenEstimator(metric), X)):
+        with pytest.raises(TypeError, match=f"MahalanobisMetric, which is no fitted fair metric: it has no {missing}"):
+            call()
+
+
+NONE = {
+    "a transformer": (PCA(2), "PCA, .* no directions_ and no basis_ and no shrink_"),
+    "a classifier": (LogisticRegression(), "LogisticRegression, whose fit needs more"),
+    "a metric of pairs": (ComparablePairsMetric(), "ComparablePairsMetric, whose fit needs more.*FrozenEstimator"),
+    "a class": (SensitiveSubspaceMetric, "class SensitiveSubspaceMetric: pass an instance"),
+    "a function": (cdist, "cdist"),
+    "a string": ("euclidean", "'euclidean'"),
+    "a number": (3, "metric=3"),
+    "a dict": ({"directions": 1}, "no fair metric"),
+}
+
+
+@pytest.mark.parametrize("kind", NONE)
+def test_what_is_no_fair_metric_is_refused_with_a_sentence(kind):
+    metric, message = NONE[kind]
+    with pytest.raises(TypeError, match=message) as caught:
+        fit_metric(metric, X, GROUP)
+    assert "metric" in str(caught.value)
+    with pytest.raises((TypeError, ValueError), match="metric"):
+        SenSTIRRanker(metric, max_iter=2).fit(X, RELEVANCE, qid=QID, sensitive_features=GROUP)
+
+
+def test_an_estimator_of_another_kind_is_no_metric_frozen_either():
+    for metric in (PCA(2), PCA(2).fit(X)):
+        with pytest.raises(ValueError, match="PCA that is frozen but not fitted, or is no fair metric"):
+            SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X, RELEVANCE, qid=QID)
+        with pytest.raises(NotFittedError, match="PCA that is not fitted, or is no fair metric"):
+            nearest_queries(X, X, qid=QID, qid_reference=QID, metric=metric)
