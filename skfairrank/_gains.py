@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 16  # rows at once
+_MOST_GRADES = 50
 
 
 def _exp2_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:
@@ -40,6 +41,14 @@ def _linear_gain(y: np.ndarray, largest: np.ndarray) -> np.ndarray:
     return y / np.where(largest > 0, largest, 1.0)
 
 
+def _as_grades(y: np.ndarray) -> np.ndarray | None:
+    """Relevances as ints where all are whole and so small that their gains 2^y - 1 are exact: nearly all data."""
+    if not y.max() < _MOST_GRADES:
+        return None
+    grades = y.astype(np.int64)
+    return grades if (grades == y).all() else None
+
+
 GAINS = {"exp2": _exp2_gain, "linear": _linear_gain}
 
 
@@ -52,10 +61,12 @@ def gains(y: np.ndarray, offsets: np.ndarray, gain: str = "exp2") -> np.ndarray:
         Relevances >= 0, grouped by query.
     offsets : ndarray of int64, shape (n_queries + 1,)
     gain : {"exp2", "linear"}
-        ``2 ** y - 1`` (divided by ``2 ** max(y)``) or ``y`` (divided by ``max(y)``).
+        ``2 ** y - 1`` (divided by ``2 ** max(y)``, but for small whole relevances) or ``y`` (divided by ``max(y)``).
     """
     if gain not in GAINS:
         raise ValueError(f"gain={gain!r}: choose one of {sorted(GAINS)}.")
+    if gain == "exp2" and (grades := _as_grades(y)) is not None:
+        return (2.0 ** np.arange(_MOST_GRADES) - 1.0)[grades]
     of_query, sizes = np.maximum.reduceat(y, offsets[:-1]), np.diff(offsets)
     largest = np.repeat(of_query, sizes)
     out = GAINS[gain](y, largest)

@@ -151,6 +151,14 @@ class Queries:
         ends = np.cumsum(sizes)
         return np.repeat(self.offsets[chosen] - (ends - sizes), sizes) + np.arange(ends[-1])
 
+    def differ_within(self, values: np.ndarray) -> np.ndarray:
+        """Whether a query has rows of different values, shape (n_queries,); `values` (n_rows,) grouped by query.
+
+        Of relevances: whether some orders of the query are better than others.
+        """
+        starts = self.offsets[:-1]
+        return np.maximum.reduceat(values, starts) > np.minimum.reduceat(values, starts)
+
     def weights(self, query_weight) -> np.ndarray | None:
         """One weight for each query, shape (n_queries,), in sorted order of the ids; None where `query_weight` is None.
 
@@ -212,15 +220,16 @@ class Queries:
             )
         if len(weights) != self.n_rows:
             return weights
-        grouped, starts = self.group(weights), self.offsets[:-1]
-        least, largest = np.minimum.reduceat(grouped, starts), np.maximum.reduceat(grouped, starts)
-        if (least != largest).any():
-            k = int(np.argmax(least != largest))
+        grouped = self.group(weights)
+        differ = self.differ_within(grouped)
+        if differ.any():
+            k = int(np.argmax(differ))
+            of_rows = grouped[self.offsets[k] : self.offsets[k + 1]]
             raise ValueError(
-                f"query_weight differs within query {self.name(k)} ({least[k]:g} and {largest[k]:g}): a query has one weight. "
-                "Give all of its rows the same number, or a dict from query id to number."
+                f"query_weight differs within query {self.name(k)} ({of_rows.min():g} and {of_rows.max():g}): a query has one "
+                "weight. Give all of its rows the same number, or a dict from query id to number."
             )
-        return largest
+        return grouped[self.offsets[:-1]]
 
     def group(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Values of rows, reordered query by query (not copied where they are so already)."""

@@ -109,10 +109,10 @@ def mean_ndcg(y, policy, gain, k=None):
     return sum(p * (g[order] @ discount) for order, p in policy) / ideal if ideal > 0 else np.nan
 
 
-def mean_exposure(policy):
+def mean_exposure(policy, k=None):
     exposure = np.zeros(len(policy[0][0]))
     for order, p in policy:
-        for position, i in enumerate(order):
+        for position, i in enumerate(order[:k]):
             exposure[i] += p / np.log2(2 + position)
     return exposure
 
@@ -123,9 +123,18 @@ def difference_by_counting(g, exposure):
 
 
 def disparity_by_counting(y, g, exposure, ties="larger_label"):
-    """Case by case as printed in the paper's appendix, but for the tie of merits. Relevances are whole numbers."""
-    zero, one = g == 0, g == 1
-    if not zero.any() or not one.any() or y[zero].mean() == 0 or y[one].mean() == 0:
+    """Case by case as printed in the paper's appendix, but for the tie of merits, for the worst pair of groups.
+
+    Relevances are whole numbers.
+    """
+    labels = np.unique(g)
+    return max(
+        (disparity_of_pair(y, g == a, g == b, exposure, ties) for a in labels for b in labels if a < b), default=0.0
+    )
+
+
+def disparity_of_pair(y, zero, one, exposure, ties):
+    if y[zero].mean() == 0 or y[one].mean() == 0:
         return 0.0
     gap = exposure[zero].mean() / y[zero].mean() - exposure[one].mean() / y[one].mean()
     first, second = y[zero].sum() * one.sum(), y[one].sum() * zero.sum()
@@ -152,19 +161,14 @@ def tau_by_counting(s1, s2):
     return np.mean(agree) if pairs else np.nan
 
 
-BY_COUNTING = {
-    "ndcg": lambda d: mean_ndcg(d.y, policy_deterministic(d.s), "exp2"),
-    "ndcg_linear_at_2": lambda d: mean_ndcg(d.y, policy_deterministic(d.s), "linear", 2),
-    "kendall_tau": lambda d: tau_by_counting(d.s, d.s2),
-    "difference": lambda d: difference_by_counting(d.g, mean_exposure(policy_deterministic(d.s))),
-    "stochastic_ndcg": lambda d: mean_ndcg(d.y, policy_plackett_luce(d.s), "exp2"),
-    "stochastic_ndcg_linear_at_2": lambda d: mean_ndcg(d.y, policy_plackett_luce(d.s), "linear", 2),
-    "stochastic_difference": lambda d: difference_by_counting(d.g, mean_exposure(policy_plackett_luce(d.s))),
-    "disparity": lambda d: disparity_by_counting(d.y, d.g, mean_exposure(policy_plackett_luce(d.s))),
-    "individual_disparity": lambda d: individual_by_counting(d.y, mean_exposure(policy_plackett_luce(d.s))),
-    "sorted_disparity": lambda d: disparity_by_counting(d.y, d.g, mean_exposure(policy_deterministic(d.s))),
-    "average_disparity": lambda d: disparity_by_counting(
-        d.y, d.g, mean_exposure(policy_plackett_luce(d.s)), ties="average"
-    ),
-    "sorted_individual_disparity": lambda d: individual_by_counting(d.y, mean_exposure(policy_deterministic(d.s))),
+# The metrics that take a policy, of one query under a policy that is a list of rankings with their probabilities.
+OF_POLICY = {
+    "ndcg": lambda d, policy, k: mean_ndcg(d.y, policy, "exp2", k),
+    "ndcg_linear_at_2": lambda d, policy, k: mean_ndcg(d.y, policy, "linear", 2),
+    "stochastic_ndcg": lambda d, policy, k: mean_ndcg(d.y, policy, "exp2", k),
+    "stochastic_ndcg_linear_at_2": lambda d, policy, k: mean_ndcg(d.y, policy, "linear", 2),
+    "difference": lambda d, policy, k: difference_by_counting(d.g, mean_exposure(policy, k)),
+    "disparity": lambda d, policy, k: disparity_by_counting(d.y, d.g, mean_exposure(policy, k)),
+    "average_disparity": lambda d, policy, k: disparity_by_counting(d.y, d.g, mean_exposure(policy, k), ties="average"),
+    "individual_disparity": lambda d, policy, k: individual_by_counting(d.y, mean_exposure(policy, k)),
 }

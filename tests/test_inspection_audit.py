@@ -15,6 +15,7 @@ from skfairrank.metrics import (
     ndcg_score,
     stochastic_ndcg_score,
 )
+from skfairrank.policies import Deterministic, PlackettLuce
 
 
 class Weights:
@@ -62,6 +63,52 @@ def test_numbers_are_those_of_the_public_metrics(task, policy):
         values = values[~np.isnan(values.astype(float))]
         assert row[name] == pytest.approx(values.mean(), rel=1e-12), name
         assert row[f"{name}_se"] == pytest.approx(values.std(ddof=1) / np.sqrt(len(values)), rel=1e-9), name
+
+
+def test_weighted_means_and_their_standard_errors(task):
+    """Written out as a loop over the queries in which a column is defined, here not all; query 3 weighs nothing."""
+    X, y, qid, group, flipped = task
+    y, weights = np.where(qid == 5, 0, y), np.random.default_rng(0).uniform(0.5, 3.0, 30)
+    weights[3] = 0.0
+    ranker = Weights(1.0, -0.5, 0.8)
+    s, kw = ranker.predict(X), {"qid": qid, "sensitive_features": group, "n_samples": 20, "random_state": 4}
+    with pytest.warns(UndefinedMetricWarning, match="ndcg is undefined in 1 of 29"):
+        row = audit(ranker, X, y, query_weight=dict(enumerate(weights)), X_hypothetical=flipped, **kw).iloc[0]
+    columns = {
+        "ndcg": ndcg_score(y, s, qid=qid, reduce=None),
+        "stochastic_ndcg": stochastic_ndcg_score(y, s, qid=qid, n_samples=20, random_state=4, reduce=None),
+        "tau": kendall_tau_score(s, ranker.predict(flipped), qid=qid, reduce=None),
+        "exposure_difference": group_exposure_difference(s, qid=qid, sensitive_features=group, reduce=None),
+    }
+    for name, values in columns.items():
+        counted = [(w, x) for w, x in zip(weights, values, strict=True) if w > 0 and not np.isnan(x)]
+        n, total = len(counted), sum(w for w, _ in counted)
+        mean = sum(w * x for w, x in counted) / total
+        square = sum(w**2 * (x - mean) ** 2 for w, x in counted) * n / (n - 1)
+        assert row[name] == pytest.approx(mean, rel=1e-12), name
+        assert row[f"{name}_se"] == pytest.approx(np.sqrt(square) / total, rel=1e-12), name
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Deterministic(), PlackettLuce(n_samples=20, random_state=4), PlackettLuce(0.5, n_samples=9, random_state=1)],
+)
+def test_exposure_of_a_policy_that_is_an_object(task, policy):
+    X, y, qid, group, _ = task
+    ranker = Weights(1.0, -0.5, 0.8)
+    kw = {"qid": qid, "sensitive_features": group}
+    row = audit(ranker, X, y, policy=policy, n_samples=20, random_state=4, **kw).iloc[0]
+    s = ranker.predict(X)
+    assert row["disparity"] == pytest.approx(group_exposure_disparity(y, s, policy=policy, **kw), rel=1e-12)
+    assert row["exposure_difference"] == pytest.approx(group_exposure_difference(s, policy=policy, **kw), rel=1e-12)
+    assert row["stochastic_ndcg"] == pytest.approx(stochastic_ndcg_score(y, s, qid=qid, n_samples=20, random_state=4))
+
+
+def test_equal_weights_change_nothing(task):
+    X, y, qid, group, flipped = task
+    kw = {"qid": qid, "sensitive_features": group, "X_hypothetical": flipped, "n_samples": "exact"}
+    plain, equal = (audit(Weights(1, 2, 4), X, y, query_weight=w, **kw) for w in (None, np.full(len(qid), 2.5)))
+    pd.testing.assert_frame_equal(plain, equal, rtol=1e-12)
 
 
 def test_sorted_lists_are_the_default():
@@ -144,7 +191,7 @@ def test_columns_follow_what_is_known(task):
     both = {"disparity", "exposure_difference"}
     assert {n for n in names(sensitive_features=group) if not n.endswith("_se")} == both
     three = np.where(np.arange(len(y)) % 3 == 0, "c", group)
-    assert "disparity" not in names(sensitive_features=three)
+    assert names(sensitive_features=three) == names(sensitive_features=group)
 
 
 def test_hypothetical_from_the_fair_metric(task):

@@ -1,6 +1,5 @@
 """What holds for every metric, whatever the data: one test per property."""
 
-import time
 import warnings
 from dataclasses import replace
 
@@ -250,22 +249,11 @@ def test_number_of_samples_is_checked(name):
         METRICS[name](data, n_samples="exact")
 
 
-def test_100_000_rows_in_5000_queries_take_less_than_a_fifth_of_a_second():
-    data = random_data(np.random.default_rng(0), [20] * 5000)
-    METRICS["ndcg"](data)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        METRICS["ndcg"](data)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.2
-
-
-def test_100_000_rows_of_one_query_take_the_individual_disparity_less_than_half_a_second():
-    """All pairs took 73 seconds."""
-    rng = np.random.default_rng(0)
-    y, s, qid = rng.random(100_000), rng.normal(size=100_000), np.zeros(100_000)
-    individual_exposure_disparity(y[:9], s[:9], qid=qid[:9], policy="deterministic")
-    start = time.process_time()
-    individual_exposure_disparity(y, s, qid=qid, policy="deterministic")
-    assert time.process_time() - start < 0.5
+def test_100_000_rows_of_one_query_of_equal_merit():
+    """The sum of max(0, v_i - v_j) over pairs is that of (n - 2r + 1) v_r over the ranks r; a loop over pairs takes minutes."""
+    n = 100_000
+    s = np.random.default_rng(0).normal(size=n)
+    ranks = np.arange(1, n + 1)
+    expected = np.sum((n - 2 * ranks + 1) / np.log2(1 + ranks)) / n**2
+    got = individual_exposure_disparity(np.ones(n), s, qid=np.zeros(n), policy="deterministic")
+    assert got == pytest.approx(expected, rel=1e-9)

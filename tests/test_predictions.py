@@ -110,7 +110,7 @@ def test_every_scorer_hands_qid_on(name, task):
     X, y, metadata = task
     scorer, qid = SCORERS[name], metadata["qid"]
     pipeline = fit(make_pipeline(CentredInQueries(), PlackettLuceRanker(max_iter=20, random_state=0)), X, y, qid)
-    given = {key: metadata[key] for key in scorer._metadata}
+    given = {key: value for key, value in metadata.items() if key in scorer._metadata}
     by_hand = given | {key: centred(value, qid) for key, value in given.items() if key == "X_hypothetical"}
     assert scorer(pipeline, X, y, **given) == scorer(pipeline[-1], centred(X, qid), y, **by_hand)
 

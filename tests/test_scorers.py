@@ -60,15 +60,26 @@ def task():
         "sensitive_features": rng.choice(["a", "b"], 60),
         "X_hypothetical": X + rng.normal(scale=0.5, size=X.shape),
     }
+    metadata["query_weight"] = np.linspace(0.5, 2.0, 12)[metadata["qid"]]
     return X, y, metadata
 
 
 def wanted(scorer, metadata):
-    return {name: metadata[name] for name in scorer._metadata}
+    return {name: metadata[name] for name in scorer._metadata if name in metadata}
 
 
-def test_every_scorer_is_here():
-    assert len(SCORERS) == 6
+def test_every_metric_has_a_scorer_and_a_maker():
+    """Their names say which metric it is, and whether it is negated."""
+    for name in metrics.__all__:
+        if name.startswith("make_") or name.endswith("_scorer") or name == "QueryScorer":
+            continue
+        metric, stem = getattr(metrics, name), name.removesuffix("_score")
+        (scorer_name,) = {f"{stem}_scorer", f"neg_{stem}_scorer"} & SCORERS.keys()
+        maker = getattr(metrics, f"make_{stem}_scorer")
+        assert maker.__name__ == f"make_{stem}_scorer" and name in maker.__doc__
+        for scorer in (SCORERS[scorer_name], maker()):
+            assert scorer.metric is metric and scorer.greater_is_better == (not scorer_name.startswith("neg_"))
+    assert {scorer.metric.__name__ for scorer in SCORERS.values()} <= set(metrics.__all__)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +130,7 @@ def test_scorer_is_its_metric_of_the_predictions(scorer, value, task):
     model = LinearRegression().fit(X, y)
     s, h = model.predict(X), model.predict(metadata["X_hypothetical"])
     expected = value(y, s, h, metadata["qid"], metadata["sensitive_features"])
+    del metadata["query_weight"]
     assert scorer(model, X, y, **wanted(scorer, metadata)) == expected
 
 
@@ -164,6 +176,35 @@ def test_single_scorer_gets_the_rows_of_the_test_fold(name, kind, task):
         model = Ridge().fit(X[train], y[train])
         expected.append(scorer(model, X[test], y[test], **{key: value[test] for key, value in params.items()}))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("form", ["rows", "dict", "Series by id", "setting"])
+@pytest.mark.parametrize("name", ["ndcg_scorer", "neg_group_exposure_difference_scorer"])
+def test_query_weights_by_row_are_cut_with_the_rows_and_by_id_handed_on(name, form, task):
+    X, y, metadata = task
+    qid, g, scorer, cv = metadata["qid"], metadata["sensitive_features"], SCORERS[name], QueryKFold(3)
+    of_id = {q: 1.0 + q for q in range(12)}
+    given = {"rows": 1.0 + qid, "dict": of_id, "Series by id": pd.Series(of_id)[::-1], "setting": None}[form]
+    if form == "setting":
+        scorer = QueryScorer(scorer.metric, greater_is_better=scorer.greater_is_better, query_weight=of_id)
+    params = {"qid": qid, "query_weight": given} | ({"sensitive_features": g} if "exposure" in name else {})
+    params = {key: value for key, value in params.items() if value is not None}
+    expected = []
+    for train, test in cv.split(X, y, qid):
+        s = Ridge().fit(X[train], y[train]).predict(X[test])
+        if name == "ndcg_scorer":
+            values = ndcg_score(y[test], s, qid=qid[test], reduce=None)
+        else:
+            values = -group_exposure_difference(s, qid=qid[test], sensitive_features=g[test], reduce=None)
+        weights = 1.0 + np.unique(qid[test])
+        is_left = ~np.isnan(values)
+        expected.append((weights * values)[is_left].sum() / weights[is_left].sum())
+    args = {"cv": cv, "error_score": "raise"}
+    found = cross_validate(Ridge(), X, y, scoring=scorer, params=params, **args)["test_score"]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    search = GridSearchCV(Ridge(), {}, scoring={"a": scorer, "b": ndcg_scorer}, refit="a", **args).fit(X, y, **params)
+    np.testing.assert_allclose([search.cv_results_[f"split{i}_test_a"][0] for i in range(3)], expected, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("routing")
@@ -266,11 +307,11 @@ def test_set_score_request_leaves_the_shared_scorer_alone(name):
 
 def test_unknown_requests_and_metadata_are_refused(task):
     X, y, metadata = task
-    with pytest.raises(TypeError, match="takes qid, not sensitive_features"):
+    with pytest.raises(TypeError, match="takes qid, query_weight, not sensitive_features"):
         ndcg_scorer.set_score_request(sensitive_features="groups")
     with pytest.raises(ValueError, match="valid identifier"):
         ndcg_scorer.set_score_request(qid="not a name")
-    with pytest.raises(TypeError, match="takes qid, not sample_weight"):
+    with pytest.raises(TypeError, match="takes qid, query_weight, not sample_weight"):
         ndcg_scorer(LinearRegression().fit(X, y), X, y, qid=metadata["qid"], sample_weight=np.ones(60))
     with pytest.raises(TypeError, match="no parameter 'at'"):
         QueryScorer(ndcg_score, at=5)
@@ -304,7 +345,11 @@ def test_clone_of_a_search_keeps_the_requests():
     for scoring in (scorer, {"gap": scorer, "ndcg": ndcg_scorer}):
         search = clone(GridSearchCV(Ridge(), {}, scoring=scoring, refit=False))
         kept = search.scoring["gap"] if isinstance(scoring, dict) else search.scoring
-        assert kept.get_metadata_routing().score.requests == {"qid": True, "sensitive_features": "groups"}
+        assert kept.get_metadata_routing().score.requests == {
+            "qid": True,
+            "sensitive_features": "groups",
+            "query_weight": True,
+        }
 
 
 # Forgotten metadata.
@@ -392,7 +437,7 @@ def test_hypothetical_rows_as_metadata_or_from_a_function(table, task):
     np.testing.assert_array_equal(by_function["test_score"], by_metadata["test_score"])
     assert (by_function["test_score"] < 1).all()
     assert repr(made) == "QueryScorer(kendall_tau_score, function=flip_first_column)"
-    assert made.get_metadata_routing().score.requests == {"qid": True}
+    assert made.get_metadata_routing().score.requests == {"qid": True, "query_weight": True}
 
 
 def test_relevances_are_not_needed_for_metrics_without_them(task):

@@ -51,12 +51,13 @@ def descending_order(first, last, s, offsets, order, start):
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         if n <= SMALL:
+            row = s[lo : lo + n]  # indices that count from 0 let the comparisons be vectorised
             for i in range(n):
-                k, before = s[lo + i], 0
+                k, before = row[i], 0
+                for j in range(n):
+                    before += row[j] > k
                 for j in range(i):
-                    before += s[lo + j] >= k
-                for j in range(i + 1, n):
-                    before += s[lo + j] > k
+                    before += row[j] == k
                 order[lo - start + before] = lo + i
         else:
             for i in range(n):

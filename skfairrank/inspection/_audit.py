@@ -20,8 +20,8 @@ from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._kendall import kendall_tau
 from skfairrank.metrics._ndcg import ndcg, warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._policies import Deterministic, PlackettLuce, expected_exposure, make_policy
 from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.policies import Deterministic, PlackettLuce, Policy, expected_exposure, make_policy
 
 __all__ = ["audit"]
 
@@ -38,6 +38,7 @@ def audit(
     policy="deterministic",
     n_samples=100,
     random_state=None,
+    query_weight=None,
 ):
     r"""Accuracy and fairness of one or several fitted rankers on the same queries, with standard errors.
 
@@ -48,7 +49,7 @@ def audit(
     - ``tau``: `kendall_tau_score` of the scores h of the rows and h' of their hypotheticals; 1 is perfectly stable.
     - ``top_changed``: share of queries whose first item is another one under the hypothetical.
     - ``score_change``: root mean square of :math:`h_i - h'_i` over the items of a query, in units of scores.
-    - ``disparity``: `group_exposure_disparity` under `policy`, exposure per merit; two groups.
+    - ``disparity``: `group_exposure_disparity` under `policy`, exposure per merit.
     - ``exposure_difference``: `group_exposure_difference` under `policy`, without merit.
 
     The first two need nothing more, the next three hypothetical rows, the last two `sensitive_features`. A constant
@@ -74,21 +75,26 @@ def audit(
         Where there is no `X_hypothetical`: each query's hypothetical is its nearest other query of X in this metric. A
         ranker's `metric_` measures what the ranker sees: X goes through the steps before it, in a pipeline or a search
         around one. A metric that no ranker here has must fit either X or what the last step sees, not both.
-    policy : {"deterministic", "plackett_luce"}
+    policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
         Whose exposure ``disparity`` and ``exposure_difference`` measure: that of the list by descending scores, which
-        users see, or of rankings drawn from the scores' Plackett-Luce policy, as in the paper.
+        users see; of rankings drawn from the scores' Plackett-Luce policy, as in the paper; or of another policy, such as
+        ``skfairrank.policies.PlackettLuce(temperature=0.5)``, which brings settings of its own.
     n_samples : int or "exact", default=100
-        Rankings sampled for each query, or exact expectations for small queries; for what is drawn.
+        Rankings sampled for each query, or exact expectations for small queries; for what is drawn by these names.
     random_state : None, int, RandomState or Generator
         All rankers are judged by the same random numbers; an int gives the numbers that each metric gives with that
         int.
+    query_weight : array-like or mapping, optional
+        What each query counts in every mean, >= 0: one number per row, equal within a query, or per query, as a mapping from
+        id to number or in sorted order of the ids. None: all count alike.
 
     Returns
     -------
     table : DataFrame
         A row for each ranker; for each column above its mean and, in ``<name>_se``, the standard error of this mean:
-        the standard deviation over the queries in which it is defined, by the root of their number (nan for a single
-        query).
+        the standard deviation over the n queries in which it is defined, by the root of n (nan for a single query). With
+        weights :math:`w_q` of the values :math:`x_q` it is
+        :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (x_q - \bar x)^2} / \sum_q w_q`.
 
     Raises
     ------
@@ -116,20 +122,27 @@ def audit(
     # An int seeds each metric as it would by itself; everything else gives one seed for all rankers.
     is_seed = isinstance(random_state, Integral)
     seed = int(random_state) if is_seed else int(as_generator(random_state).integers(2**63))
-    drawn = PlackettLuce(n_samples, seed)
-    is_sorted = isinstance(make_policy(policy, n_samples=n_samples, random_state=seed), Deterministic)
+    named_settings = {"n_samples": n_samples, "random_state": seed} if isinstance(policy, str) else {}
+    shown = make_policy(policy, **named_settings)
+    policies: list[Policy] = [Deterministic(), PlackettLuce(1.0, n_samples, seed)]
+    if shown not in policies:
+        policies.append(shown)
+    weight = queries.weights(query_weight)
     hypothetical = _hypothetical_rows(named, X, qid, X_hypothetical, metric)
     warn_unless_order_matters(queries.group(y), queries, "ndcg")
     rows: dict[str, dict[str, float]] = {}
     for name, fitted in named.items():
         s = queries.group(_scores(fitted, X, qid, len(y), "X"))
-        exposures = expected_exposure(Deterministic(), s, queries), expected_exposure(drawn, s, queries)
-        measures = _accuracy(queries.group(y), exposures, queries)
+        exposures = [expected_exposure(policy, s, queries) for policy in policies]
+        measures = _accuracy(queries.group(y), exposures[:2], queries)
         if hypothetical[name] is not None:
             other = _scores(fitted, hypothetical[name], qid, len(y), "X_hypothetical")
             measures |= _stability(s, queries.group(other), queries)
         if group is not None:
-            measures |= _fairness_of_exposure(queries.group(y), group, exposures[0 if is_sorted else 1], queries)
+            exposure = exposures[policies.index(shown)]
+            measures["disparity"] = exposure_disparity(queries.group(y), group, exposure, queries)
+            measures["exposure_difference"] = exposure_difference(group, exposure, queries)
+        measures = {column: measure.weighted(weight) for column, measure in measures.items()}
         if not rows:  # where a metric is undefined does not depend on the ranker
             for measure in measures.values():
                 measure.warn()
@@ -166,8 +179,8 @@ def _accuracy(y, exposures, queries):
     in_order, stochastic = (ndcg(y, exposure, queries, table, "ndcg") for exposure in exposures)
     return {
         "ndcg": in_order,
-        "stochastic_ndcg": replace(stochastic, is_selective=True),
-    }  # one warning is enough for both
+        "stochastic_ndcg": replace(stochastic, is_selective=True),  # one warning is enough for both
+    }
 
 
 def _stability(s, other, queries):
@@ -180,10 +193,3 @@ def _stability(s, other, queries):
         "top_changed": PerQuery((first != first_of_other).astype(float), everywhere, "top_changed", ""),
         "score_change": PerQuery(change, everywhere, "score_change", ""),
     }
-
-
-def _fairness_of_exposure(y, group, exposure, queries):
-    measures = {"exposure_difference": exposure_difference(group, exposure, queries)}
-    if group.max() > 1:
-        return measures
-    return {"disparity": exposure_disparity(y, group, exposure, queries)} | measures

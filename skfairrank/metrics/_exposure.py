@@ -13,10 +13,11 @@ from skfairrank._gains import sorting_work
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank._validation import check_relevance, check_scores
+from skfairrank._validation import check_relevance
+from skfairrank.metrics._arguments import ranked_rows
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._policies import expected_exposure, make_policy
+from skfairrank.policies import make_policy
 
 __all__ = [
     "exposure_difference",
@@ -37,13 +38,17 @@ def group_exposure_disparity(
     qid,
     sensitive_features,
     policy="plackett_luce",
+    k=None,
     ties="larger_label",
     n_samples=100,
     random_state=None,
+    query_weight=None,
     replace_undefined_by=0.0,
     reduce="mean",
 ):
     r"""How much more exposure per merit the more meritorious of two groups gets, averaged over queries.
+
+    Of more than two groups the pair with the largest value counts.
 
     Where the groups' merits tie, the group with the larger label counts as the better one, so there the value depends on
     how the groups are called; ``ties="average"`` does not.
@@ -56,7 +61,14 @@ def group_exposure_disparity(
 
     where :math:`v_G` is the mean over a group's rows of the expected exposure under the policy, and :math:`M_G` the mean
     relevance of its rows. The maximum is taken after the expectation. Merits tie where they differ by no more than
-    rounding.
+    rounding. Where more than two groups :math:`\mathcal G` are present and have merit,
+
+    .. math::
+
+        \max_{A, B \in \mathcal G:\ M_A \ge M_B > 0} \max\left(0,\ \frac{v_A}{M_A} - \frac{v_B}{M_B}\right),
+
+    each pair ordered by its own merits. (As in fairlearn the largest difference between groups counts; there it is max minus
+    min, since no merit orders the pairs.)
 
     Under ``policy="plackett_luce"``, the paper's, the value follows the size of the scores: all scores multiplied by .1
     give the same sorted lists, a softer policy, and a smaller disparity. Softness is not fairness; compare rankers whose
@@ -70,23 +82,29 @@ def group_exposure_disparity(
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; higher is better.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
-        The group of each row: ints, strings, bools, categories or members of an enumeration, at most two distinct values.
-    policy : {"plackett_luce", "deterministic"}
-        Rankings drawn from the Plackett-Luce policy; or the list by descending scores, rows with equal scores sharing the
-        mean over their orders.
+        The group of each row: ints, strings, bools, categories or members of an enumeration; two groups or more.
+    policy : "deterministic", "plackett_luce" or a policy, default "plackett_luce"
+        Rankings drawn from the Plackett-Luce policy; the list by descending scores, rows with equal scores sharing the
+        mean over their orders; or an object, such as those of `skfairrank.policies`, with settings of its own.
+    k : int, optional
+        Ranks beyond k give no exposure.
     ties : {"larger_label", "average"}
-        Where the merits tie: the group with the larger label is A, as in the authors' program; or the mean of the values
-        that either group as A gives, which is half of the absolute difference and the same under any names.
+        Where the merits of two groups tie: the group with the larger label is A, as in the authors' program; or the mean of the
+        values that either group as A gives, which is half of the absolute difference and the same under any names.
     n_samples : int or "exact", default 100
-        Rankings to sample for each query under Plackett-Luce, or ``"exact"`` for queries that are small enough.
+        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
+        enough.
     random_state : None, int, RandomState or Generator
-        Source of the sampled rankings.
+        Under ``policy="plackett_luce"``: source of the sampled rankings.
+    query_weight : array-like or mapping, optional
+        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
+        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
     replace_undefined_by : float, default 0.0
-        What a query counts as where a group is absent or without merit; 0 as in the paper, nan to leave it out with an
+        What a query counts as where no two groups are present and have merit; 0 as in the paper, nan to leave it out with an
         `UndefinedMetricWarning`. If all queries are so, there is a warning in any case.
     reduce : "mean" or None
         None: the value of each query, in sorted order of their ids, `replace_undefined_by` where it is undefined.
@@ -99,12 +117,11 @@ def group_exposure_disparity(
     Raises
     ------
     ValueError
-        If there are more than two groups, the attribute is continuous or has several columns or missing values, or
-        `y` is negative.
+        If the attribute is continuous or has several columns or missing values, or `y` is negative.
 
     See Also
     --------
-    group_exposure_difference : Exposure alone, without merit; any number of groups.
+    group_exposure_difference : Exposure alone, without merit.
     individual_exposure_disparity : The same idea for pairs of rows.
 
     Examples
@@ -118,37 +135,71 @@ def group_exposure_disparity(
     >>> round(group_exposure_disparity([1, 1], [0, 0.1], **kw), 6)  # the same order, a softer policy
     0.018438
     """
-    s = check_scores(s, name="s")
-    y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
-    _, group = check_groups(sensitive_features, len(s), at_most=2)
     chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
-    exposure = expected_exposure(chosen, queries.group(s), queries)
-    y, group = queries.group(y), queries.group(group)
-    return exposure_disparity(y, group, exposure, queries, ties, replace_undefined_by).reduced(reduce)
+    queries, _, exposure = ranked_rows(s, qid, chosen, k)
+    y = queries.group(check_relevance(y, queries.n_rows))
+    group = queries.group(check_groups(sensitive_features, queries.n_rows)[1])
+    per_query = exposure_disparity(y, group, exposure, queries, ties, replace_undefined_by)
+    return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
 
 
 def exposure_disparity(y, group, exposure, queries: Queries, ties="larger_label", replace_undefined_by=0.0) -> PerQuery:
-    """`group_exposure_disparity` of checked values that are grouped by query; groups are numbered 0 and 1."""
+    """`group_exposure_disparity` of checked values that are grouped by query; groups are numbered from 0."""
     if ties not in TIES:
         raise ValueError(f"ties={ties!r}: choose one of {list(TIES)}.")
-    coefficients, defined, tied = disparity_coefficients(y, group, queries.offsets)
-    gap = np.add.reduceat(coefficients * exposure, queries.offsets[:-1])
-    values = np.maximum(gap, 0.0)
-    if ties == "average":
-        values = np.where(tied, np.abs(gap) / 2.0, values)
-    reason = "they lack a group, or a group without any relevant row"
+    if group.max() <= 1:
+        values, defined = _disparity_of_two(y, group, exposure, queries.offsets, ties)
+    else:
+        values, defined = np.zeros(queries.n_queries), np.zeros(queries.n_queries, bool)
+        for chosen, rows, second, offsets in _pairs_of_groups(group, queries):
+            of_pair, pair_defined = _disparity_of_two(y[rows], second, exposure[rows], offsets, ties)
+            values[chosen] = np.maximum(values[chosen], np.where(pair_defined, of_pair, 0.0))
+            defined[chosen] |= pair_defined
+    reason = "they lack two groups with relevant rows"
     return PerQuery(values, defined, "group_exposure_disparity", reason, replace_undefined_by)
+
+
+def _disparity_of_two(y, group, exposure, offsets, ties) -> tuple[np.ndarray, np.ndarray]:
+    """The disparity of groups 0 and 1 in each query, and where it is defined."""
+    coefficients, defined, tied = disparity_coefficients(y, group, offsets)
+    gap = np.add.reduceat(coefficients * exposure, offsets[:-1])
+    values = np.maximum(gap, 0.0)
+    return (np.where(tied, np.abs(gap) / 2.0, values) if ties == "average" else values), defined
+
+
+def _pairs_of_groups(group, queries: Queries):
+    """Pairs of groups that meet in some query: these queries, the pair's rows there, whose group is the second, and offsets."""
+    query = np.repeat(np.arange(queries.n_queries), queries.sizes)
+    is_present = np.zeros((queries.n_queries, int(group.max()) + 1), np.float32)
+    is_present[query, group] = 1.0
+    for a, b in np.argwhere(np.triu(is_present.T @ is_present, 1)):
+        meet = (is_present[:, a] * is_present[:, b]) > 0
+        rows = np.flatnonzero(meet[query] & ((group == a) | (group == b)))
+        chosen = np.flatnonzero(meet)
+        offsets = np.searchsorted(query[rows], np.r_[chosen, queries.n_queries])
+        yield chosen, rows, (group[rows] == b).astype(np.int64), offsets
 
 
 @names_queries
 def group_exposure_difference(
-    s, *, qid, sensitive_features, policy="deterministic", n_samples=100, random_state=None, reduce="mean"
+    s,
+    *,
+    qid,
+    sensitive_features,
+    policy="deterministic",
+    k=None,
+    n_samples=100,
+    random_state=None,
+    query_weight=None,
+    reduce="mean",
 ):
     r"""Largest minus smallest mean exposure among the groups of a query, averaged over queries.
 
     Definition, for one query whose present groups have mean expected exposures :math:`v_G`:
 
-    .. math:: \max_G v_G - \min_G v_G .
+    .. math:: \max_G v_G - \min_G v_G ,
+
+    the largest difference between two of them, as fairlearn's ``difference(method="between_groups")`` has it.
 
     It knows no merit: a group whose rows are less relevant, and for that ranked lower, widens it too. See
     :func:`group_exposure_disparity` for exposure per merit.
@@ -159,18 +210,24 @@ def group_exposure_difference(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row: ints, strings, bools, categories or members of an enumeration; two groups or more.
-    policy : {"deterministic", "plackett_luce"}
-        The ranking by descending scores, rows with equal scores sharing the mean over their orders; or rankings drawn
-        from the Plackett-Luce policy.
+    policy : "deterministic", "plackett_luce" or a policy, default "deterministic"
+        The list by descending scores, rows with equal scores sharing the mean over their orders; rankings drawn from the
+        Plackett-Luce policy; or an object, such as those of `skfairrank.policies`, with settings of its own.
+    k : int, optional
+        Ranks beyond k give no exposure.
     n_samples : int or "exact", default 100
-        Rankings to sample for each query under Plackett-Luce, or ``"exact"`` for queries that are small enough.
+        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
+        enough.
     random_state : None, int, RandomState or Generator
-        Source of the sampled rankings.
+        Under ``policy="plackett_luce"``: source of the sampled rankings.
+    query_weight : array-like or mapping, optional
+        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
+        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
     reduce : "mean" or None
         None: the value of each query, in sorted order of their ids, nan for a query with one group.
 
@@ -191,12 +248,11 @@ def group_exposure_difference(
     >>> round(group_exposure_difference([4, 3, 2, 1], qid=[0] * 4, sensitive_features=list("AABB")), 6)
     0.350127
     """
-    s = check_scores(s, name="s")
-    queries = Queries.from_qid(qid, len(s))
-    _, group = check_groups(sensitive_features, len(s))
     chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
-    exposure = expected_exposure(chosen, queries.group(s), queries)
-    return exposure_difference(queries.group(group), exposure, queries).reduced(reduce)
+    queries, _, exposure = ranked_rows(s, qid, chosen, k)
+    group = queries.group(check_groups(sensitive_features, queries.n_rows)[1])
+    per_query = exposure_difference(group, exposure, queries)
+    return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
 
 
 def exposure_difference(group, exposure, queries: Queries) -> PerQuery:
@@ -220,8 +276,10 @@ def individual_exposure_disparity(
     *,
     qid,
     policy="plackett_luce",
+    k=None,
     n_samples=100,
     random_state=None,
+    query_weight=None,
     replace_undefined_by=np.nan,
     reduce="mean",
 ):
@@ -246,17 +304,23 @@ def individual_exposure_disparity(
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; higher is better.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
-    policy : {"plackett_luce", "deterministic"}
-        Rankings drawn from the Plackett-Luce policy; or the list by descending scores, rows with equal scores sharing the
-        mean over their orders.
+    policy : "deterministic", "plackett_luce" or a policy, default "plackett_luce"
+        Rankings drawn from the Plackett-Luce policy; the list by descending scores, rows with equal scores sharing the
+        mean over their orders; or an object, such as those of `skfairrank.policies`, with settings of its own.
+    k : int, optional
+        Ranks beyond k give no exposure.
     n_samples : int or "exact", default 100
-        Rankings to sample for each query under Plackett-Luce, or ``"exact"`` for queries that are small enough. Sampling
+        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
+        enough. Sampling
         noise between rows of equal merit counts as disparity, so few samples give too large a value.
     random_state : None, int, RandomState or Generator
-        Source of the sampled rankings.
+        Under ``policy="plackett_luce"``: source of the sampled rankings.
+    query_weight : array-like or mapping, optional
+        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
+        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
     replace_undefined_by : float, default nan
         What a query without any relevant row counts as. With nan such queries are left out, with an
         `UndefinedMetricWarning`. A query with a single relevant row has disparity 0.
@@ -281,12 +345,11 @@ def individual_exposure_disparity(
     >>> round(individual_exposure_disparity([1, 1], s, qid=[0, 0], n_samples="exact"), 6)
     0.046134
     """
-    s = check_scores(s, name="s")
-    y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
     chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
-    y, exposure = queries.group(y), expected_exposure(chosen, queries.group(s), queries)
+    queries, _, exposure = ranked_rows(s, qid, chosen, k)
+    y = queries.group(check_relevance(y, queries.n_rows))
     ratio, offsets, out = exposure / np.maximum(y, SMALLEST_MERIT), queries.offsets, np.empty(queries.n_queries)
     over_queries(mean_hinge_over_pairs, offsets, 5.0 * sorting_work(offsets), ratio, y, offsets, out)
     reason = "they have no relevant row"
     per_query = PerQuery(out, ~np.isnan(out), "individual_exposure_disparity", reason, replace_undefined_by)
-    return per_query.reduced(reduce)
+    return per_query.weighted(queries.weights(query_weight)).reduced(reduce)

@@ -69,10 +69,9 @@ def check_groups(
         refuse_amounts_as_text(labels, name, "a categorical, pandas.Categorical(values)")
     if at_most is not None and len(labels) > at_most:
         shown = ", ".join(repr(label) for label in labels[: at_most + 2].tolist())
-        other = ", or use group_exposure_difference, which takes any number" if compared_by == "this metric" else ""
         raise ValueError(
             f"{name} has {len(labels)} groups ({shown}{', ...' if len(labels) > at_most + 2 else ''}), and {compared_by} "
-            f"compares {at_most}. Merge groups{other}."
+            f"compares {at_most}. Merge groups."
         )
     return labels, codes.astype(np.int64, copy=False)
 

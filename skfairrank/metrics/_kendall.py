@@ -16,7 +16,7 @@ __all__ = ["kendall_tau", "kendall_tau_score"]
 
 
 @names_queries
-def kendall_tau_score(s1, s2, *, qid, reduce="mean"):
+def kendall_tau_score(s1, s2, *, qid, query_weight=None, reduce="mean"):
     r"""Kendall's tau between the rankings by two scores, averaged over queries (Bower et al. 2021, appendix B).
 
     Definition, for one query of n rows with ranks r and r':
@@ -35,6 +35,9 @@ def kendall_tau_score(s1, s2, *, qid, reduce="mean"):
         Two scores of the same rows, for example of the rows and of their hypothetical counterparts.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
+    query_weight : array-like or mapping, optional
+        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
+        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
     reduce : "mean" or None
         None: the value of each query, in sorted order of their ids, nan for a query with one row.
 
@@ -56,7 +59,8 @@ def kendall_tau_score(s1, s2, *, qid, reduce="mean"):
             f"s1 has {len(s1)} rows, s2 has {len(s2)}: give two scores of the same rows, in the same order."
         )
     queries = Queries.from_qid(qid, len(s1))
-    return kendall_tau(queries.group(s1), queries.group(s2), queries).reduced(reduce)
+    tau = kendall_tau(queries.group(s1), queries.group(s2), queries)
+    return tau.weighted(queries.weights(query_weight)).reduced(reduce)
 
 
 def kendall_tau(s1: np.ndarray, s2: np.ndarray, queries: Queries) -> PerQuery:

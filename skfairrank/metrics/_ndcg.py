@@ -1,4 +1,4 @@
-"""Normalised discounted cumulative gain, of the ranking by scores and in expectation over the Plackett-Luce policy."""
+"""Normalised discounted cumulative gain, of the ranking by scores and in expectation over a policy."""
 
 from __future__ import annotations
 
@@ -6,18 +6,32 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._arguments import names_queries
-from skfairrank._gains import discounts, gains, ideal_dcg
+from skfairrank._gains import gains, ideal_dcg
 from skfairrank._queries import Queries
-from skfairrank._validation import check_relevance, check_scores
+from skfairrank._validation import check_relevance
 from skfairrank._warnings import warn_caller
+from skfairrank.metrics._arguments import ranked_rows
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._policies import Deterministic, PlackettLuce
+from skfairrank.policies import make_policy
 
-__all__ = ["ndcg", "ndcg_score", "order_matters", "stochastic_ndcg_score", "warn_unless_order_matters"]
+__all__ = ["ndcg", "ndcg_score", "stochastic_ndcg_score", "warn_unless_order_matters"]
 
 
 @names_queries
-def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan, reduce="mean"):
+def ndcg_score(
+    y,
+    s,
+    *,
+    qid,
+    k=None,
+    gain="exp2",
+    policy="deterministic",
+    n_samples=100,
+    random_state=None,
+    query_weight=None,
+    replace_undefined_by=np.nan,
+    reduce="mean",
+):
     r"""NDCG of the ranking by descending scores, averaged over queries.
 
     Definition, for one query whose rows have gains :math:`g_i` and ranks :math:`r(i)`:
@@ -29,20 +43,31 @@ def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan, r
         g_i = 2^{y_i} - 1 \ \text{ or } \ y_i .
 
     Rows with equal scores share the mean over their orders, as in :func:`sklearn.metrics.ndcg_score`, so the result
-    does not depend on the order of rows.
+    does not depend on the order of rows. Under another policy it is the expectation of NDCG over its rankings.
 
     Parameters
     ----------
     y : array-like, shape (n_rows,)
         Relevances, >= 0. Large ones (300) do not overflow.
     s : array-like, shape (n_rows,)
-        Scores; higher is better.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     k : int, optional
         Only ranks 1 to k count, in the ranking and in the ideal one. The ideal ranking is over all rows of the query.
     gain : {"exp2", "linear"}
         :math:`2^y - 1`, or :math:`y` itself.
+    policy : "deterministic", "plackett_luce" or a policy, default "deterministic"
+        The list by descending scores, rows with equal scores sharing the mean over their orders; rankings drawn from the
+        Plackett-Luce policy; or an object, such as those of `skfairrank.policies`, with settings of its own.
+    n_samples : int or "exact", default 100
+        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
+        enough.
+    random_state : None, int, RandomState or Generator
+        Under ``policy="plackett_luce"``: source of the sampled rankings.
+    query_weight : array-like or mapping, optional
+        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
+        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
     replace_undefined_by : float, default nan
         What a query without any relevant row counts as. With nan such queries are left out, with an
         `UndefinedMetricWarning`.
@@ -74,8 +99,8 @@ def ndcg_score(y, s, *, qid, k=None, gain="exp2", replace_undefined_by=np.nan, r
     >>> round(ndcg_score(y, s, qid=qid, gain="linear"), 6)
     0.929859
     """
-    policy = Deterministic()
-    return _scored("ndcg_score", policy, y, s, qid, k, gain, replace_undefined_by, reduce)
+    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
+    return _scored("ndcg_score", y, s, qid, k, gain, chosen, replace_undefined_by, query_weight).reduced(reduce)
 
 
 @names_queries
@@ -86,8 +111,10 @@ def stochastic_ndcg_score(
     qid,
     k=None,
     gain="exp2",
+    policy="plackett_luce",
     n_samples=100,
     random_state=None,
+    query_weight=None,
     replace_undefined_by=np.nan,
     reduce="mean",
 ):
@@ -100,8 +127,8 @@ def stochastic_ndcg_score(
         \mathbb{E}_{r \sim \pi_s} \operatorname{NDCG}(r), \qquad
         \pi_s(r) = \prod_j \frac{\exp s_{r^{-1}(j)}}{\sum_{l \ge j} \exp s_{r^{-1}(l)}} .
 
-    It follows the size of the scores, which no sorted list shows: compare rankers whose scores differ in size by
-    :func:`ndcg_score`.
+    It is :func:`ndcg_score` with another default policy. It follows the size of the scores, which no sorted list shows:
+    compare rankers whose scores differ in size by :func:`ndcg_score`.
 
     Parameters
     ----------
@@ -115,10 +142,17 @@ def stochastic_ndcg_score(
         Only ranks 1 to k count.
     gain : {"exp2", "linear"}
         :math:`2^y - 1`, or :math:`y` itself.
+    policy : "deterministic", "plackett_luce" or a policy, default "plackett_luce"
+        Rankings drawn from the Plackett-Luce policy; the list by descending scores, rows with equal scores sharing the
+        mean over their orders; or an object, such as those of `skfairrank.policies`, with settings of its own.
     n_samples : int or "exact", default 100
-        Rankings to sample for each query. ``"exact"`` sums over all rankings instead, where queries are small enough.
+        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
+        enough.
     random_state : None, int, RandomState or Generator
-        Source of the sampled rankings. NumPy's global state is neither read nor changed.
+        Under ``policy="plackett_luce"``: source of the sampled rankings. NumPy's global state is neither read nor changed.
+    query_weight : array-like or mapping, optional
+        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
+        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
     replace_undefined_by : float, default nan
         What a query without any relevant row counts as. With nan such queries are left out, with an
         `UndefinedMetricWarning`.
@@ -146,18 +180,18 @@ def stochastic_ndcg_score(
     >>> abs(sampled - 0.907732) < 0.005
     True
     """
-    policy = PlackettLuce(n_samples, random_state)
-    return _scored("stochastic_ndcg_score", policy, y, s, qid, k, gain, replace_undefined_by, reduce)
+    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
+    return _scored("stochastic_ndcg_score", y, s, qid, k, gain, chosen, replace_undefined_by, query_weight).reduced(
+        reduce
+    )
 
 
-def _scored(metric, policy, y, s, qid, k, gain, replace_undefined_by, reduce):
-    s = check_scores(s, name="s")
-    y, queries = check_relevance(y, len(s)), Queries.from_qid(qid, len(s))
-    y, s, discount = queries.group(y), queries.group(s), discounts(int(queries.sizes.max()), k)
-    expected = policy.expected_discounts(s, queries, discount)
+def _scored(metric, y, s, qid, k, gain, policy, replace_undefined_by, query_weight) -> PerQuery:
+    queries, discount, expected = ranked_rows(s, qid, policy, k)
+    y = queries.group(check_relevance(y, queries.n_rows))
     per_query = ndcg(y, expected, queries, discount, metric, gain=gain, replace_undefined_by=replace_undefined_by)
     warn_unless_order_matters(y, queries, metric)
-    return per_query.reduced(reduce)
+    return per_query.weighted(queries.weights(query_weight))
 
 
 def ndcg(y, expected_discount, queries, discount, metric, *, gain="exp2", replace_undefined_by=np.nan) -> PerQuery:
@@ -171,25 +205,12 @@ def ndcg(y, expected_discount, queries, discount, metric, *, gain="exp2", replac
     return PerQuery(values, defined, metric, "they have no relevant row", replace_undefined_by)
 
 
-def order_matters(y: np.ndarray, queries: Queries) -> np.ndarray:
-    """Whether a query has rows of different relevance, so that some orders are better than others; `y` grouped by query.
-
-    Where no query has, NDCG is 1 (or undefined) for every ranker.
-
-    Returns
-    -------
-    matters : ndarray of bool, shape (n_queries,)
-    """
-    starts = queries.offsets[:-1]
-    return np.maximum.reduceat(y, starts) > np.minimum.reduceat(y, starts)
-
-
 def warn_unless_order_matters(y: np.ndarray, queries: Queries, metric: str) -> None:
     """Say so where NDCG is 1 for every ranker, in each of several queries; `y` grouped by query."""
     first = y[: queries.offsets[1]]
     if queries.n_queries == 1 or (first != first[0]).any():  # as in most data
         return
-    if y.any() and not order_matters(y, queries).any():
+    if y.any() and not queries.differ_within(y).any():
         warn_caller(
             f"{metric} measures nothing here: within each of {queries.n_queries} queries all relevances are equal, so every "
             "order has NDCG 1. Check y, and that qid names queries and not rows.",

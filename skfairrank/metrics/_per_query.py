@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -29,6 +29,8 @@ class PerQuery:
         What such a query counts as; nan leaves it out, and the mean warns of it.
     is_selective : bool
         Whether leaving such queries out is a part of the metric's definition; then it warns only where no query is left.
+    weight : ndarray of float, shape (n_queries,), optional
+        What each query counts in the mean, >= 0. None: all count alike.
     """
 
     values: np.ndarray
@@ -37,11 +39,16 @@ class PerQuery:
     reason: str
     replace_undefined_by: float = math.nan
     is_selective: bool = False
+    weight: np.ndarray | None = None
 
     def __post_init__(self):
         value = self.replace_undefined_by
         if not isinstance(value, numbers.Real) or math.isinf(value):
             raise ValueError(f"replace_undefined_by={value!r}: give a number, or nan to leave queries out.")
+
+    def weighted(self, weight: np.ndarray | None) -> PerQuery:
+        """These values with weights, as `Queries.weights` returns them."""
+        return self if weight is None else replace(self, weight=weight)
 
     @property
     def counted(self) -> np.ndarray:
@@ -50,22 +57,36 @@ class PerQuery:
 
     @property
     def mean(self) -> float:
-        counted = self._present()
-        return float(np.mean(counted)) if len(counted) else math.nan
+        values, weight = self._present()
+        return float(np.average(values, weights=weight)) if len(values) else math.nan
 
     @property
     def standard_error(self) -> float:
-        """Of the mean over queries: their standard deviation by the root of their number; nan for fewer than two."""
-        counted = self._present()
-        return float(np.std(counted, ddof=1) / math.sqrt(len(counted))) if len(counted) > 1 else math.nan
+        r"""Of the mean over n queries: :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (x_q - \bar x)^2} / \sum_q w_q`; nan for n < 2.
 
-    def _present(self) -> np.ndarray:
-        """Values of the queries that the mean counts."""
-        return self.values[self.defined] if math.isnan(self.replace_undefined_by) else self.counted
+        With equal weights it is the standard deviation by the root of n.
+        """
+        values, weight = self._present()
+        n = len(values)
+        if n < 2:
+            return math.nan
+        deviation = weight * (values - np.average(values, weights=weight))
+        return float(math.sqrt(n / (n - 1) * np.sum(deviation**2)) / np.sum(weight))
+
+    def _present(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values and weights of the queries that the mean counts; of the weights the largest is 1."""
+        weight = np.ones(len(self.values)) if self.weight is None else self.weight / self.weight.max()
+        chosen = (weight > 0) if not math.isnan(self.replace_undefined_by) else self.defined & (weight > 0)
+        return self.counted[chosen], weight[chosen]
 
     def reduced(self, reduce: str | None):
         """The mean over queries (``"mean"``) with its warnings, or `counted` (None)."""
         if reduce is None:
+            if self.weight is not None:
+                raise ValueError(
+                    "query_weight makes no difference to the values of single queries, reduce=None: leave it out, and weight the "
+                    "values as you average them."
+                )
             return self.counted
         if not isinstance(reduce, str) or reduce != "mean":
             raise ValueError(f'reduce={reduce!r}: choose "mean", or None for the value of each query.')
@@ -74,8 +95,9 @@ class PerQuery:
 
     def warn(self) -> None:
         """Say what the mean does with queries in which the metric is undefined, if there are any."""
-        n_queries = len(self.values)
-        n_undefined = n_queries - int(np.count_nonzero(self.defined))
+        defined = self.defined if self.weight is None else self.defined[self.weight > 0]
+        n_queries = len(defined)
+        n_undefined = n_queries - int(np.count_nonzero(defined))
         everywhere, replacement = n_undefined == n_queries, float(self.replace_undefined_by)
         message = None
         if n_undefined and self.is_selective:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 
-import numpy as np
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _num_samples
@@ -43,15 +42,16 @@ class QueryScorer:
 
     The estimator's scores are what its `predict` returns; a classifier's are its `decision_function`. Pipelines and
     fitted searches will do; steps that request `qid` in `transform` get it, for hypothetical rows that of the rows whose
-    place they take. The metadata that the metric takes (`qid`, and for some `sensitive_features`) are requested
-    by default, so in a search with metadata routing nothing needs to be set. Without `qid` the scorer raises: rows of
+    place they take. The metadata that the metric takes (`qid`, `query_weight`, for some `sensitive_features`) are requested
+    by default, so in a search with metadata routing nothing needs to be set. A `query_weight` by row is cut with the rows, a
+    mapping from query id to number is handed on as it is. Without `qid` the scorer raises: rows of
     several queries are never read as one.
 
     Parameters
     ----------
     metric : callable
         Function of ``(y, s)``, ``(s)`` or ``(s1, s2)`` by these names, s2 being the scores of the hypothetical rows,
-        and of `qid` and perhaps `sensitive_features` by keyword.
+        and of `qid` and perhaps `sensitive_features` and `query_weight` by keyword.
     greater_is_better : bool, default True
         If False the metric is negated.
     function : callable, optional
@@ -75,7 +75,8 @@ class QueryScorer:
     def __init__(self, metric, *, greater_is_better=True, function=None, **settings):
         parameters = inspect.signature(metric).parameters
         self._inputs = [name for name in ("y", "s", "s1", "s2") if name in parameters]
-        self._metadata = [name for name in ("qid", "sensitive_features") if name in parameters and name not in settings]
+        taken = ("qid", "sensitive_features", "query_weight")
+        self._metadata = [name for name in taken if name in parameters and name not in settings]
         if "s2" in parameters and function is None:
             self._metadata.append("X_hypothetical")
         if function is not None and not callable(function):
@@ -110,7 +111,7 @@ class QueryScorer:
         qid : array-like, shape (n_rows,)
             The query of each row.
         **metadata
-            `sensitive_features` or `X_hypothetical`, for the metrics that need them.
+            `sensitive_features`, `X_hypothetical` or `query_weight`, for the metrics that take them.
         """
         given = {"y": y, **self._own(metadata)}
         qid = given.pop("qid", qid)
@@ -217,34 +218,30 @@ def _name(function) -> str:
     return getattr(function, "__name__", repr(function))
 
 
-def make_stochastic_ndcg_scorer(*, k=None, gain="exp2", n_samples=100, random_state=0, replace_undefined_by=np.nan):
-    """A scorer of :func:`stochastic_ndcg_score`; reproducible with the default `random_state`.
+def _maker(metric, *, greater_is_better=True, note=""):
+    """A function that makes scorers of a metric, with the metric's settings as its keyword arguments."""
+    settings = [
+        parameter.replace(default=0) if name == "random_state" else parameter
+        for name, parameter in inspect.signature(metric).parameters.items()
+        if parameter.default is not parameter.empty and name not in ("query_weight", "reduce")
+    ]
+    signature = inspect.Signature(settings)
 
-    Parameters
-    ----------
-    k, gain, n_samples, random_state, replace_undefined_by
-        As in :func:`stochastic_ndcg_score`. An int (or ``n_samples="exact"``) makes every call use the same random
-        numbers, so that the candidates of a search are compared on equal terms.
+    def make(**given):
+        bound = signature.bind(**given).arguments
+        if "policy" in signature.parameters and isinstance(bound.get("policy", ""), str):
+            bound.setdefault("random_state", 0)  # a policy that is an object brings its own
+        return QueryScorer(metric, greater_is_better=greater_is_better, **bound)
 
-    Examples
-    --------
-    >>> from skfairrank.metrics import make_stochastic_ndcg_scorer
-    >>> make_stochastic_ndcg_scorer(k=10, n_samples=25)
-    QueryScorer(stochastic_ndcg_score, k=10, gain='exp2', n_samples=25, random_state=0, replace_undefined_by=nan)
+    make.__name__ = make.__qualname__ = f"make_{metric.__name__.removesuffix('_score')}_scorer"
+    make.__signature__ = signature  # type: ignore[attr-defined]
+    negated = "" if greater_is_better else ", negated so that greater is better"
+    make.__doc__ = f"""A scorer of :func:`{metric.__name__}`{negated}; with its parameters.
+
+    The same random numbers at every call (``random_state=0``), so that the candidates of a search are compared on equal
+    terms; a `policy` that is an object has a `random_state` of its own.{note}
     """
-    return QueryScorer(
-        stochastic_ndcg_score,
-        k=k,
-        gain=gain,
-        n_samples=n_samples,
-        random_state=random_state,
-        replace_undefined_by=replace_undefined_by,
-    )
-
-
-def make_ndcg_scorer(*, k=None, gain="exp2", replace_undefined_by=np.nan):
-    """A scorer of :func:`ndcg_score`, with its parameters."""
-    return QueryScorer(ndcg_score, k=k, gain=gain, replace_undefined_by=replace_undefined_by)
+    return make
 
 
 def make_kendall_tau_scorer(function=None):
@@ -271,49 +268,16 @@ def make_kendall_tau_scorer(function=None):
     return QueryScorer(kendall_tau_score, function=function)
 
 
-def make_group_exposure_disparity_scorer(
-    *, policy="plackett_luce", ties="larger_label", n_samples=100, random_state=0, replace_undefined_by=0.0
-):
-    """A scorer of :func:`group_exposure_disparity`, negated so that greater is better; with its parameters.
+_SOFT = """
 
     A search that picks by it under ``policy="plackett_luce"`` may buy the disparity with small scores; under
-    ``policy="deterministic"`` it cannot.
-    """
-    return QueryScorer(
-        group_exposure_disparity,
-        greater_is_better=False,
-        policy=policy,
-        ties=ties,
-        n_samples=n_samples,
-        random_state=random_state,
-        replace_undefined_by=replace_undefined_by,
-    )
+    ``policy="deterministic"`` it cannot."""
 
-
-def make_group_exposure_difference_scorer(*, policy="deterministic", n_samples=100, random_state=0):
-    """A scorer of :func:`group_exposure_difference`, negated so that greater is better; with its parameters."""
-    return QueryScorer(
-        group_exposure_difference,
-        greater_is_better=False,
-        policy=policy,
-        n_samples=n_samples,
-        random_state=random_state,
-    )
-
-
-def make_individual_exposure_disparity_scorer(
-    *, policy="plackett_luce", n_samples=100, random_state=0, replace_undefined_by=np.nan
-):
-    """A scorer of :func:`individual_exposure_disparity`, negated so that greater is better; with its parameters."""
-    return QueryScorer(
-        individual_exposure_disparity,
-        greater_is_better=False,
-        policy=policy,
-        n_samples=n_samples,
-        random_state=random_state,
-        replace_undefined_by=replace_undefined_by,
-    )
-
+make_ndcg_scorer = _maker(ndcg_score)
+make_stochastic_ndcg_scorer = _maker(stochastic_ndcg_score)
+make_group_exposure_disparity_scorer = _maker(group_exposure_disparity, greater_is_better=False, note=_SOFT)
+make_group_exposure_difference_scorer = _maker(group_exposure_difference, greater_is_better=False)
+make_individual_exposure_disparity_scorer = _maker(individual_exposure_disparity, greater_is_better=False, note=_SOFT)
 
 #: Stochastic NDCG from 100 rankings of each query, always the same ones.
 stochastic_ndcg_scorer = make_stochastic_ndcg_scorer()

@@ -1,0 +1,37 @@
+"""What metrics make of scores, queries and a policy before they look at relevances or groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _num_samples
+
+from skfairrank._gains import discounts
+from skfairrank._queries import Queries
+from skfairrank._validation import check_scores
+from skfairrank.policies import Policy
+
+__all__ = ["ranked_rows"]
+
+
+def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np.ndarray]:
+    """The queries, the discount of each rank (zero beyond k), and the expected discount of each row, grouped by query.
+
+    Parameters
+    ----------
+    s : array-like of shape (n_rows,), or None
+        Scores; None where the policy needs none.
+    qid : array-like, shape (n_rows,)
+    policy : Policy
+    k : int, optional
+    """
+    grouped: Any = None
+    if s is None and not getattr(policy, "needs_scores", True):
+        queries = Queries.from_qid(qid, 0 if qid is None else _num_samples(qid))
+    else:
+        s = check_scores(s, name="s")
+        queries = Queries.from_qid(qid, len(s))
+        grouped = queries.group(s)
+    discount = discounts(int(queries.sizes.max()), k)
+    return queries, discount, policy.expected_discounts(grouped, queries, discount)

@@ -1,0 +1,221 @@
+r"""Policies: how scores become rankings, as the expected discount of each row's rank.
+
+Every metric of the package but Kendall's tau is linear in these discounts, so any metric can be combined with any policy: by name
+(``policy="deterministic"``, ``policy="plackett_luce"``), as an object from this module, or as one of your own that has the method
+of `Policy`.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from sklearn.utils import check_array
+
+from skfairrank._gains import discounts, sorting_work
+from skfairrank._kernels.metrics import tie_averages
+from skfairrank._queries import Queries
+from skfairrank._threads import over_queries
+from skfairrank._validation import LARGEST_SCORE
+from skfairrank.plackett_luce import check_n_samples, grouped_expected_discounts
+
+__all__ = ["Deterministic", "Given", "PlackettLuce", "Policy"]
+
+N_SAMPLES = 100
+TOLERANCE = 1e-6  # how far given probabilities may be from summing to one
+
+
+class Policy(Protocol):
+    """What a metric asks of a policy: one method.
+
+    A policy that knows its rankings without any scores says so by an attribute ``needs_scores = False``; metrics then take None
+    in the place of scores, and hand it on.
+    """
+
+    def expected_discounts(self, s: np.ndarray, queries: Queries, discount: np.ndarray) -> np.ndarray:
+        """Expected discount of each row's rank, shape (n_rows,).
+
+        Parameters
+        ----------
+        s : ndarray of float, shape (n_rows,)
+            Scores, grouped by query, as is the result: rows ``queries.offsets[k]`` to ``queries.offsets[k + 1] - 1`` are those of
+            the k-th query in sorted order of the ids. ``queries.group`` brings values of the caller's rows into this order.
+        queries : Queries
+            With `n_queries`, `sizes`, `offsets`, `ids`, `group` and `ungroup`.
+        discount : ndarray of float, shape (at least the size of the largest query,)
+            ``discount[r - 1]`` is the discount of rank r.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Deterministic:
+    """The list by descending scores. Rows with equal scores share the mean over their orders.
+
+    Examples
+    --------
+    >>> from skfairrank.metrics import ndcg_score
+    >>> from skfairrank.policies import Deterministic
+    >>> round(ndcg_score([2, 0], [1, 1], qid=[0, 0], policy=Deterministic()), 6)
+    0.815465
+    """
+
+    def expected_discounts(self, s, queries, discount):
+        out, offsets = np.empty(len(s)), queries.offsets
+        over_queries(tie_averages, offsets, sorting_work(offsets), s, offsets, discount, out)
+        return out
+
+
+@dataclass(frozen=True)
+class PlackettLuce:
+    """Rankings drawn from the top: each next row with probability proportional to exp(score / temperature).
+
+    Parameters
+    ----------
+    temperature : float, default=1.0
+        Above 0. Towards 0 the policy becomes the sorted list, far above the scores' size it becomes chance.
+    n_samples : int or "exact", default=100
+        Rankings to sample for each query, or exact expectations, for queries of up to `plackett_luce.EXACT_LIMIT` rows.
+    random_state : None, int, RandomState or Generator
+        Source of the sampled rankings; an int gives the same ones at every call.
+
+    Raises
+    ------
+    ValueError
+        If the temperature is not a finite number above 0, or `n_samples` is neither an integer >= 1 nor "exact".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairrank.metrics import ndcg_score
+    >>> from skfairrank.policies import PlackettLuce
+    >>> for temperature in (1e-9, 1, 1e9):
+    ...     policy = PlackettLuce(temperature, n_samples="exact")
+    ...     print(f"{ndcg_score([1, 0], [np.log(3), 0], qid=[0, 0], policy=policy):.6f}")
+    1.000000
+    0.907732
+    0.815465
+    """
+
+    temperature: float = 1.0
+    n_samples: int | str = N_SAMPLES
+    random_state: object = None
+
+    def __post_init__(self):
+        t = self.temperature
+        if not isinstance(t, numbers.Real) or isinstance(t, bool) or not 0 < t < np.inf:
+            raise ValueError(
+                f"temperature={t!r}: give a finite number above 0; for the sorted list there is Deterministic()."
+            )
+        check_n_samples(self.n_samples)
+
+    def expected_discounts(self, s, queries, discount):
+        return grouped_expected_discounts(
+            self._divided(s, queries), queries, discount, n_samples=self.n_samples, random_state=self.random_state
+        )
+
+    def _divided(self, s, queries):
+        """Scores in units of the temperature; where a query's would overflow, of the smallest unit in which they do not."""
+        if self.temperature == 1:
+            return s
+        unit, least = float(self.temperature), np.maximum.reduceat(np.abs(s), queries.offsets[:-1]) / LARGEST_SCORE
+        return s / np.repeat(np.maximum(least, unit), queries.sizes) if least.max() > unit else s / unit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Given:
+    """A policy that is known by its probabilities of ranks, whatever the scores: of a linear programme, or of another library.
+
+    Parameters
+    ----------
+    P : array-like of float, shape (n_rows, at least the size of the largest query)
+        ``P[i, j]`` is the probability that row i, in the caller's row order, has rank j + 1 in its query, as
+        `skfairrank.plackett_luce.rank_probabilities` returns it. Of a query of n rows each row and each of the first n columns
+        sums to one, and ranks beyond n have no probability, up to 1e-6.
+
+    Raises
+    ------
+    ValueError
+        If P is no table of numbers; and in a metric, which knows the queries, if the probabilities of a query are none. The
+        message names it.
+
+    Examples
+    --------
+    >>> from skfairrank.metrics import group_exposure_difference
+    >>> from skfairrank.policies import Given
+    >>> chance, kw = [[0.5, 0.5], [0.5, 0.5]], dict(qid=[0, 0], sensitive_features=["A", "B"])
+    >>> group_exposure_difference(None, policy=Given(chance), **kw)
+    0.0
+    """
+
+    P: np.ndarray
+    needs_scores: ClassVar[bool] = False
+
+    def __post_init__(self):
+        P = check_array(self.P, dtype=np.float64, ensure_all_finite=False, input_name="P")
+        object.__setattr__(self, "P", P)
+
+    def __repr__(self):
+        return f"Given(P of shape {self.P.shape})"
+
+    def expected_discounts(self, s, queries, discount):
+        self._check(queries)
+        largest = int(queries.sizes.max())
+        return queries.group(self.P[:, :largest] @ discount[:largest])
+
+    def _check(self, queries):
+        if len(self.P) != queries.n_rows or self.P.shape[1] < queries.sizes.max():
+            raise ValueError(
+                f"P has shape {self.P.shape} for {queries.n_rows} rows in queries of up to {queries.sizes.max()}: give one row "
+                "of probabilities for each row of data, in the same order, and one column for each rank."
+            )
+        P, starts = queries.group(self.P), queries.offsets[:-1]
+        is_rank = np.arange(P.shape[1]) < queries.sizes[:, None]  # (n_queries, n_columns)
+        in_rows, in_columns = P.sum(axis=1), np.add.reduceat(P, starts, axis=0)
+        # Written so that a nan is wrong. What is not negative and sums to zero, as a column beyond the ranks must, is zero.
+        for right, fault in (
+            (np.minimum.reduceat(P.min(axis=1), starts) >= -TOLERANCE, "has a negative or missing probability"),
+            (np.maximum.reduceat(np.abs(in_rows - 1.0), starts) <= TOLERANCE, "has a row that does not sum to one"),
+            (
+                (np.abs(in_columns - is_rank) <= TOLERANCE).all(axis=1),
+                "has a rank whose probabilities do not sum to one",
+            ),
+        ):
+            if not right.all():
+                k = int(np.argmin(right))
+                raise ValueError(
+                    f"P of query {queries.name(k)}, of {queries.sizes[k]} rows, {fault}: give the probability of each row at "
+                    f"each rank from 1 to {queries.sizes[k]}, and zeros beyond."
+                )
+
+
+def make_policy(policy, *, n_samples=N_SAMPLES, random_state=None) -> Policy:
+    """The policy that a metric's parameters name; `n_samples` and `random_state` are for those given by name.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a known name nor has the method of `Policy`, or brings its own `n_samples` and `random_state`.
+    """
+    if isinstance(policy, str) and policy == "deterministic":
+        return Deterministic()
+    if isinstance(policy, str) and policy in ("plackett_luce", "plackett-luce"):
+        return PlackettLuce(n_samples=n_samples, random_state=random_state)
+    if isinstance(policy, type) or not callable(getattr(policy, "expected_discounts", None)):
+        raise ValueError(
+            f"policy={policy!r}: choose 'deterministic' (the sorted list) or 'plackett_luce', or give a policy of "
+            "skfairrank.policies, such as PlackettLuce(temperature=0.5)."
+        )
+    if random_state is not None or not (isinstance(n_samples, numbers.Integral) and n_samples == N_SAMPLES):
+        raise ValueError(
+            f"n_samples={n_samples!r} and random_state={random_state!r} belong to policy='plackett_luce', and policy={policy!r} "
+            "brings its own: leave them out, or give them to the policy, as in PlackettLuce(n_samples=25, random_state=0)."
+        )
+    return policy
+
+
+def expected_exposure(policy: Policy, s, queries: Queries, k: int | None = None) -> np.ndarray:
+    """Expected exposure of each row: 1 / log2(1 + rank) for ranks up to k; scores and result grouped by query."""
+    return policy.expected_discounts(s, queries, discounts(int(queries.sizes.max()), k))
