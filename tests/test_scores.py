@@ -1,0 +1,185 @@
+"""What holds for every score function: gradients, rows of a large X, training, and the general ascent against the linear one."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker, senstir_path
+from skfairrank.datasets import make_biased_ranking
+from skfairrank.scores import LinearScore, Score
+
+TASK = make_biased_ranking(n_queries=40, random_state=0)
+FIT = {"qid": TASK.qid, "sensitive_features": TASK.sensitive_features}
+FAST = {"max_iter": 40, "random_state": 0}
+
+
+class QuadraticScore(Score):
+    """h(x) = a.x + x'Bx: neither linear nor a network."""
+
+    def __init__(self, spread=0.1):
+        self.spread = spread
+
+    def initial_parameters(self, n_features, rng):
+        return rng.normal(scale=self.spread, size=n_features + n_features**2)
+
+    def _parts(self, theta, X):
+        d = X.shape[1]
+        return theta[:d], theta[d:].reshape(d, d)
+
+    def values(self, theta, X):
+        a, B = self._parts(theta, X)
+        return X @ a + np.einsum("ij,jk,ik->i", X, B, X)
+
+    def parameter_gradient(self, theta, X, g):
+        return np.concatenate([g @ X, np.einsum("i,ij,ik->jk", g, X, X).ravel()])
+
+    def input_gradient(self, theta, X):
+        a, B = self._parts(theta, X)
+        return a + X @ (B + B.T)
+
+
+class PlainLinear(Score):
+    """h(x) = theta . x, in the general way: nothing knows that it is linear."""
+
+    def initial_parameters(self, n_features, rng):
+        return LinearScore().initial_parameters(n_features, rng)
+
+    def values(self, theta, X):
+        return X @ theta
+
+    def parameter_gradient(self, theta, X, g):
+        return g @ X
+
+    def input_gradient(self, theta, X):
+        return np.broadcast_to(theta, X.shape)
+
+
+SCORES = {"linear": LinearScore(), "linear, in the general way": PlainLinear(), "quadratic": QuadraticScore()}
+every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+
+
+def finite_differences(function, at, step=1e-6):
+    moves = step * np.eye(len(at))
+    return np.array([(function(at + move) - function(at - move)) / (2 * step) for move in moves])
+
+
+@every_score
+def test_gradients_are_finite_differences(score):
+    rng = np.random.default_rng(0)
+    X, g, theta = rng.normal(size=(7, 4)), rng.normal(size=7), score.initial_parameters(4, rng) + 0.3
+    in_parameters = finite_differences(lambda t: g @ score.values(t, X), theta)
+    np.testing.assert_allclose(score.parameter_gradient(theta, X, g), in_parameters, atol=1e-7)
+    for i in range(7):
+        in_input = finite_differences(lambda x: score.values(theta, x[None])[0], X[i])
+        np.testing.assert_allclose(score.input_gradient(theta, X)[i], in_input, atol=1e-7)
+
+
+@every_score
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_a_large_table_are_items_as_any_other(score, dtype):
+    """More rows than are read at once; X may be float32."""
+    rng = np.random.default_rng(0)
+    X, rows = rng.normal(size=(500, 3)).astype(dtype), rng.integers(0, 500, 40_000)
+    theta, g = score.initial_parameters(3, rng) + 0.3, rng.normal(size=40_000)
+    items, back = X[rows].astype(np.float64), np.empty(len(theta))
+    np.testing.assert_allclose(score.values_of_rows(theta, X, rows), score.values(theta, items), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        score.values_of_rows(theta, X), score.values(theta, X.astype(np.float64)), rtol=1e-12, atol=1e-13
+    )
+    score.pull_back(theta, X, rows, g, 0.5, back)
+    np.testing.assert_allclose(back, 0.5 * score.parameter_gradient(theta, items, g), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.01])
+@pytest.mark.parametrize("settings", [{}, {"metric": [[0.5, 1.0]], "batch_size": 3}, {"epsilon": 1e-5, "dual_step": "budget"}])
+def test_a_linear_score_in_the_general_way_trains_as_the_linear_score(rho, settings):
+    """The general ascent knows values and slopes only; the linear one shares paths, sums in lanes, and tests plans."""
+    common = {"rho": rho, "subspace_n_starts": None, "max_iter": 200, "batch_size": 5, "random_state": 0, **settings}
+    linear = SenSTIRRanker(**common).fit(TASK.data, TASK.target, **FIT)
+    general = SenSTIRRanker(score_function=PlainLinear(), **common).fit(TASK.data, TASK.target, **FIT)
+    np.testing.assert_allclose(general.parameters_, linear.coef_, rtol=1e-6, atol=1e-9)
+    for name, values in linear.history_.items():
+        np.testing.assert_allclose(general.history_[name], values, rtol=1e-5, atol=1e-10)
+    assert rho == 0 or linear.history_["query_distance"].max() > 0
+
+
+@pytest.mark.parametrize("make", [PlackettLuceRanker, SenSTIRRanker, FairPGRanker])
+@every_score
+def test_every_trained_ranker_takes_every_score(make, score):
+    ranker = make(score_function=score, **FAST).fit(TASK.data, TASK.target, **FIT)
+    again = clone(ranker).fit(TASK.data, TASK.target, **FIT)
+    np.testing.assert_array_equal(again.parameters_, ranker.parameters_)
+    loaded = pickle.loads(pickle.dumps(ranker))
+    np.testing.assert_array_equal(loaded.predict(TASK.data), ranker.predict(TASK.data))
+    np.testing.assert_allclose(
+        ranker.predict(TASK.data), score.values(ranker.parameters_, TASK.data), rtol=1e-12, atol=1e-14
+    )
+    assert hasattr(ranker, "coef_") == score.is_linear and len(ranker.parameters_) == len(loaded.parameters_)
+    assert ranker.sample_rankings(TASK.data, qid=TASK.qid, n_samples=2, random_state=0).shape == (2, len(TASK.data))
+
+
+@every_score
+def test_training_goes_on_from_where_it_was(score):
+    warm = SenSTIRRanker(score_function=score, warm_start=True, max_iter=1, learning_rate=1e-9, random_state=0)
+    first = warm.fit(TASK.data, TASK.target, **FIT).parameters_.copy()
+    np.testing.assert_allclose(warm.fit(TASK.data, TASK.target, **FIT).parameters_, first, atol=1e-8)
+    stopped = clone(warm).set_params(early_stopping=True, max_iter=40, learning_rate=0.01, warm_start=False)
+    assert len(stopped.fit(TASK.data, TASK.target, **FIT).validation_scores_) > 0
+
+
+def test_another_score_leaves_no_weights_of_the_last_fit():
+    ranker = PlackettLuceRanker(**FAST).fit(TASK.data, TASK.target, qid=TASK.qid)
+    ranker.set_params(score_function=QuadraticScore()).fit(TASK.data, TASK.target, qid=TASK.qid)
+    assert not hasattr(ranker, "coef_") and ranker.predict(TASK.data).shape == (len(TASK.data),)
+    with pytest.raises(ValueError, match="2 features and 6 parameters, and X has 2 features and 2 parameters"):
+        ranker.set_params(score_function="linear", warm_start=True).fit(TASK.data, TASK.target, qid=TASK.qid)
+
+
+def test_the_deterministic_solver_takes_other_scores_where_nothing_is_regularised():
+    """It ends where the exact gradient in the parameters vanishes."""
+    ranker = PlackettLuceRanker(score_function=QuadraticScore(), solver="lbfgs", alpha=0.01, random_state=0)
+    ranker.fit(TASK.data, TASK.target, qid=TASK.qid)
+
+    def objective(theta):
+        from skfairrank.metrics import stochastic_ndcg_score
+
+        s = QuadraticScore().values(theta, TASK.data)
+        utility = stochastic_ndcg_score(TASK.target, s, qid=TASK.qid, n_samples="exact")
+        return utility - 0.005 * theta @ theta
+
+    assert np.abs(finite_differences(objective, ranker.parameters_, step=1e-5)).max() < 1e-3
+    assert objective(ranker.parameters_) > objective(np.zeros(6)) + 0.05
+
+
+def test_parameters_of_a_score_are_searched_as_any_other():
+    ranker = PlackettLuceRanker(score_function=QuadraticScore(), **FAST)
+    assert ranker.get_params()["score_function__spread"] == 0.1
+    assert clone(ranker).set_params(score_function__spread=0.5).score_function.spread == 0.5
+    assert ranker.score_function.spread == 0.1
+
+
+@pytest.mark.parametrize("adversary", ["gaps", "exact_box", "exact"])
+def test_closed_forms_refuse_scores_that_are_not_linear(adversary):
+    ranker = SenSTIRRanker(score_function=QuadraticScore(), adversary=adversary, **FAST)
+    with pytest.raises(ValueError, match="closed form for linear scores only"):
+        ranker.fit(TASK.data, TASK.target, **FIT)
+
+
+def test_a_path_refuses_scores_that_are_not_linear():
+    with pytest.raises(ValueError, match="linear"):
+        senstir_path(
+            TASK.data, TASK.target, rhos=[0.1], adversary="ascent", solver="adam", max_iter=3, random_state=0,
+            score_function=QuadraticScore(), **FIT,
+        )  # fmt: skip
+
+
+class Incomplete:
+    def values(self, theta, X): ...
+
+
+@pytest.mark.parametrize("score", [QuadraticScore, Incomplete(), "cubic", 3, None], ids=str)
+def test_what_is_no_score_is_refused(score):
+    with pytest.raises((TypeError, ValueError), match="score_function"):
+        PlackettLuceRanker(score_function=score, **FAST).fit(TASK.data, TASK.target, qid=TASK.qid)

@@ -1,0 +1,207 @@
+"""What holds for every utility: its tables, worth and gradients against all rankings, training, and what is refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank._batches import Batch
+from skfairrank._gradients import PLRank, Reinforce, SubsetSum
+from skfairrank.datasets import make_biased_ranking
+from skfairrank.utilities import DCG, ERR, NDCG, RBP, PrecisionAtK, RecallAtK, ReciprocalRank
+
+TASK = make_biased_ranking(n_queries=40, random_state=0)
+
+
+def dcg(relevances, k=None):
+    return sum((2.0**rel - 1) / np.log2(j + 2) for j, rel in enumerate(relevances[:k]))
+
+
+def ndcg(relevances, k=None):
+    return dcg(relevances, k) / dcg(sorted(relevances, reverse=True), k)
+
+
+def reciprocal_rank(relevances, k=None):
+    return next((1 / (j + 1) for j, rel in enumerate(relevances[:k]) if rel > 0), 0.0)
+
+
+def err(relevances, top=4, k=None):
+    """Chapelle et al. (2009), equation 4: the chance to stop at a row, and to have gone past all rows before it."""
+    value, goes_on = 0.0, 1.0
+    for j, rel in enumerate(relevances[:k]):
+        stop = (2.0**rel - 1) / 2.0**top
+        value, goes_on = value + goes_on * stop / (j + 1), goes_on * (1 - stop)
+    return value
+
+
+#: Each utility, and the worth of relevances from the top, from its definition.
+UTILITIES = {
+    "NDCG": (NDCG(), ndcg),
+    "NDCG@3": (NDCG(k=3), lambda r: ndcg(r, 3)),
+    "linear NDCG": (
+        NDCG(gain="linear"),
+        lambda r: sum(rel / np.log2(j + 2) for j, rel in enumerate(r))
+        / sum(rel / np.log2(j + 2) for j, rel in enumerate(sorted(r, reverse=True))),
+    ),
+    "DCG": (DCG(), dcg),
+    "DCG@2": (DCG(k=2), lambda r: dcg(r, 2)),
+    "precision@3": (PrecisionAtK(k=3), lambda r: sum(rel > 0 for rel in r[:3]) / 3),
+    "precision@9": (PrecisionAtK(k=9), lambda r: sum(rel > 0 for rel in r) / 9),
+    "recall@2": (RecallAtK(k=2), lambda r: sum(rel > 0 for rel in r[:2]) / sum(rel > 0 for rel in r)),
+    "RBP": (RBP(p=0.7), lambda r: 0.3 * sum((rel > 0) * 0.7**j for j, rel in enumerate(r))),
+    "reciprocal rank": (ReciprocalRank(), reciprocal_rank),
+    "reciprocal rank@2": (ReciprocalRank(k=2), lambda r: reciprocal_rank(r, 2)),
+    "ERR": (ERR(max_relevance=4), err),
+    "ERR@3": (ERR(max_relevance=4, k=3), lambda r: err(r, k=3)),
+}
+every_utility = pytest.mark.parametrize("name", UTILITIES)
+Y = np.array([0.0, 3, 1, 0, 2])
+S = np.array([0.3, -0.2, 1.1, 0.0, -0.8])
+
+
+def table(s, y, worth):
+    """All orders of the rows, with their probabilities under Plackett-Luce and their worths."""
+    for order in itertools.permutations(range(len(y))):
+        e = np.exp(s[list(order)])
+        yield order, np.prod(e / np.cumsum(e[::-1])[::-1]), worth(y[list(order)])
+
+
+def expected(s, y, worth):
+    return sum(p * value for _, p, value in table(s, y, worth))
+
+
+def batch_of(utility, sizes, y, key=7):
+    offsets = np.r_[0, np.cumsum(sizes)]
+    tables = utility.tables(y, offsets)
+    stay = np.empty(0) if tables.stay is None else tables.stay
+    n = len(sizes)
+    batch = Batch(np.empty((len(y), 0)), np.arange(len(y)), offsets, np.arange(n), tables.gain, stay, np.ones(n), np.uint64(key))
+    return batch, tables.discount
+
+
+def gradient_by_differences(s, y, worth, step=1e-5):
+    moves = step * np.eye(len(s))
+    return np.array([(expected(s + e, y, worth) - expected(s - e, y, worth)) / (2 * step) for e in moves])
+
+
+@every_utility
+def test_the_tables_give_the_worth_of_every_ranking(name):
+    """sum_i gain_i discount_r(i) prod_{j before i} stay_j, for all 120 orders."""
+    utility, worth = UTILITIES[name]
+    gain, discount, stay = utility.tables(Y, np.array([0, len(Y)]))
+    for order in itertools.permutations(range(len(Y))):
+        total, goes_on = 0.0, 1.0
+        for j, i in enumerate(order):
+            total += goes_on * gain[i] * discount[j]
+            goes_on *= 1.0 if stay is None else stay[i]
+        assert total == pytest.approx(worth(Y[list(order)]), abs=1e-12)
+
+
+@every_utility
+@pytest.mark.parametrize("spread", [1.0, 400.0], ids=["usual scores", "scores far apart"])
+def test_exact_sums_are_those_over_all_rankings(name, spread):
+    """Several queries of several sizes; scores hundreds apart underflow as weights."""
+    utility, worth = UTILITIES[name]
+    rng = np.random.default_rng(1)
+    sizes = [5, 3, 5, 1, 2] * 3
+    y, s = np.concatenate([rng.permutation([1.0, 0, 4, 2, 0])[:n] for n in sizes]), rng.normal(size=sum(sizes))
+    if spread > 1:
+        s *= np.where(rng.random(len(s)) < 0.5, spread, 1.0)
+    batch, discount = batch_of(utility, sizes, y)
+    gradient, value = SubsetSum()(batch, s, discount)
+    for q in range(len(sizes)):
+        rows = slice(batch.offsets[q], batch.offsets[q + 1])
+        if not y[rows].any():
+            assert value[q] == 0 and not gradient[rows].any()
+            continue
+        shifted = s[rows] - s[rows].max()
+        assert value[q] == pytest.approx(expected(shifted, y[rows], worth), abs=1e-10)
+        np.testing.assert_allclose(gradient[rows], gradient_by_differences(shifted, y[rows], worth), atol=1e-7)
+
+
+@every_utility
+@pytest.mark.parametrize("kind, factor", [(Reinforce, 7 / 8), (PLRank, 1.0)])
+def test_sampled_gradients_have_the_right_expectation(name, kind, factor):
+    """Of 4,000 queries with 8 samples each; REINFORCE's is 1 - 1/8 of the true one, since its baseline holds the sample itself."""
+    utility, worth = UTILITIES[name]
+    n = 4000
+    batch, discount = batch_of(utility, [len(Y)] * n, np.tile(Y, n))
+    gradient, value = kind(8)(batch, np.tile(S, n), discount)
+    found = gradient.reshape(n, len(Y))
+    error = np.maximum(found.std(axis=0, ddof=1) / np.sqrt(n), 1e-12)
+    off = (found.mean(axis=0) - factor * gradient_by_differences(S, Y, worth)) / error
+    assert np.abs(off).max() < 4.5
+    assert abs(value.mean() - expected(S, Y, worth)) < 4.5 * value.std(ddof=1) / np.sqrt(n)
+
+
+@pytest.mark.parametrize("gradient", ["reinforce", "plrank", "exact"])
+@every_utility
+def test_training_raises_the_utility_that_it_is_given(name, gradient):
+    utility, worth = UTILITIES[name]
+    rng = np.random.default_rng(5)
+    y, X = np.array([0.0, 3, 1, 0, 2, 4]), rng.normal(size=(6, 6))
+    ranker = PlackettLuceRanker(
+        utility=utility, gradient=gradient, n_samples=32, batch_size=1, max_iter=300, learning_rate=0.05, random_state=0
+    ).fit(X, y, qid=[0] * 6)
+    start, end = (expected(s, y, worth) for s in (np.zeros(6), ranker.predict(X)))
+    best = max(worth(np.array(order)) for order in itertools.permutations(y))
+    assert end > start + 0.7 * (best - start)
+
+
+@pytest.mark.parametrize("make", [PlackettLuceRanker, SenSTIRRanker, FairPGRanker])
+def test_every_trained_ranker_takes_a_utility(make):
+    fit = {"qid": TASK.qid, "sensitive_features": TASK.sensitive_features}
+    by_name, by_object, other = (
+        make(utility=utility, max_iter=40, random_state=0).fit(TASK.data, TASK.target, **fit).coef_
+        for utility in ("ndcg", NDCG(), NDCG(k=2))
+    )
+    np.testing.assert_array_equal(by_name, by_object)
+    assert not np.allclose(by_name, other)
+
+
+def test_the_deterministic_solver_maximises_what_it_is_given():
+    """For NDCG@2 it ends above where full NDCG ends, and the other way round."""
+    fits = {
+        k: PlackettLuceRanker(utility=NDCG(k=k), solver="lbfgs", alpha=1e-3).fit(TASK.data, TASK.target, qid=TASK.qid)
+        for k in (2, None)
+    }
+
+    def objective(k, ranker):
+        from skfairrank.metrics import stochastic_ndcg_score
+
+        s = ranker.predict(TASK.data)
+        ndcg = stochastic_ndcg_score(TASK.target, s, qid=TASK.qid, n_samples="exact", k=k)
+        return ndcg - 5e-4 * ranker.coef_ @ ranker.coef_
+
+    assert objective(2, fits[2]) > objective(2, fits[None]) + 1e-5
+    assert objective(None, fits[None]) > objective(None, fits[2]) + 1e-5
+
+
+def test_parameters_of_a_utility_are_searched_as_any_other():
+    ranker = PlackettLuceRanker(utility=NDCG(k=5))
+    assert clone(ranker).set_params(utility__k=3).utility.k == 3 and ranker.utility.k == 5
+
+
+def test_the_highest_grade_of_err():
+    """Without it the highest relevance at hand is taken; one above it is an error."""
+    offsets = np.array([0, len(Y)])
+    np.testing.assert_array_equal(ERR().tables(Y, offsets).gain, ERR(max_relevance=3).tables(Y, offsets).gain)
+    with pytest.raises(ValueError, match="relevance of 3"):
+        ERR(max_relevance=2).tables(Y, offsets)
+
+
+@pytest.mark.parametrize(
+    "utility, message",
+    [
+        (NDCG(k=0), "'k' parameter"), (NDCG(k=2.5), "'k' parameter"), (NDCG(gain="exp"), "'gain' parameter"),
+        (RBP(p=1.0), "'p' parameter"), (PrecisionAtK(k=None), "'k' parameter"), (DCG(), "not finite"),
+        (NDCG, "utility"), ("mrr", "utility"), (3, "utility"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_utility_is_refused(utility, message):
+    y = TASK.target + (2000 if isinstance(utility, DCG) else 0)
+    with pytest.raises((ValueError, TypeError), match=message):
+        PlackettLuceRanker(utility=utility, max_iter=2).fit(TASK.data, y, qid=TASK.qid)
