@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples
 from skfairrank._arguments import names_queries
 from skfairrank._gradients import PLRank
 from skfairrank._queries import Queries
+from skfairrank._regularizers import Invariance
 from skfairrank._solvers import Problem, TrainingState, mean_utility
 from skfairrank.adversaries import make_adversary
 from skfairrank.plackett_luce import EXACT_LIMIT
@@ -160,10 +161,12 @@ def _check_grid(rhos, n_rhos, adversary):
 class _Path:
     """Solutions of one problem for one rho after the other."""
 
+    invariance: Invariance
+
     def __init__(self, ranker: SenSTIRRanker, problem: Problem):
         if not problem.score.is_linear:
             raise ValueError(f"A path needs a linear score, and score_function is {problem.score!r}.")
-        self.ranker, self.problem, self.invariance = ranker, problem, problem.regularizer
+        self.ranker, self.problem, self.invariance = ranker, problem, problem.regularizer  # type: ignore[assignment]
         self.state: TrainingState | None = None
         self.rankers: list[SenSTIRRanker] = []
         self.regularizers: list[float] = []

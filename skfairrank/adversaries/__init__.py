@@ -8,7 +8,6 @@ from skfairrank.adversaries._box import ExactBox, ExactGaps, Zeros
 from skfairrank.adversaries._budget import ExactBudget
 
 __all__ = [
-    "ADVERSARIES",
     "Adversary",
     "Ascent",
     "Attack",
@@ -18,7 +17,6 @@ __all__ = [
     "ExactGaps",
     "GapsAscent",
     "Zeros",
-    "make_adversary",
 ]
 
 #: The names that ``SenSTIRRanker(adversary=...)`` knows.

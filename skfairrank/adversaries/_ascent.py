@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skfairrank._parameters import stores_parameters
 from skfairrank._validation import check_magnitude
 from skfairrank.adversaries._base import Adversary, Attack, gaps_of
 from skfairrank.adversaries._general_ascent import GeneralAscent
@@ -52,6 +53,7 @@ class Ascent(Adversary):
         "dual_step": [StrOptions({"auto", "budget", "paper"})],
     }
 
+    @stores_parameters
     def __init__(
         self,
         *,
@@ -63,15 +65,7 @@ class Ascent(Adversary):
         full_step_size=0.001,
         full_n_steps=20,
         dual_step="auto",
-    ):
-        self.epsilon = epsilon
-        self.subspace_step_size = subspace_step_size
-        self.subspace_n_steps = subspace_n_steps
-        self.subspace_init = subspace_init
-        self.subspace_n_starts = subspace_n_starts
-        self.full_step_size = full_step_size
-        self.full_n_steps = full_n_steps
-        self.dual_step = dual_step
+    ): ...
 
     def prepare(self, batches, score, metric, *, rho, rng):
         self._validate_params()
@@ -122,30 +116,8 @@ class GapsAscent(Ascent):
     }
     uses_directions = False
 
-    def __init__(
-        self,
-        gap_radius=1.0,
-        *,
-        epsilon=0.01,
-        subspace_step_size=0.05,
-        subspace_n_steps=20,
-        subspace_init=0.05,
-        subspace_n_starts=4,
-        full_step_size=0.001,
-        full_n_steps=20,
-        dual_step="auto",
-    ):
-        super().__init__(
-            epsilon=epsilon,
-            subspace_step_size=subspace_step_size,
-            subspace_n_steps=subspace_n_steps,
-            subspace_init=subspace_init,
-            subspace_n_starts=subspace_n_starts,
-            full_step_size=full_step_size,
-            full_n_steps=full_n_steps,
-            dual_step=dual_step,
-        )
-        self.gap_radius = gap_radius
+    @stores_parameters(extends=Ascent)
+    def __init__(self, gap_radius=1.0, **shared): ...
 
     def _moves(self, metric):
         gaps = float(self.gap_radius) * gaps_of(metric)

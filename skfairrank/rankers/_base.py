@@ -15,6 +15,7 @@ from skfairrank._arguments import names_queries
 from skfairrank._batches import ArrayBatches
 from skfairrank._features import validate_features
 from skfairrank._gradients import SubsetSum, make_gradient
+from skfairrank._parameters import stores_parameters
 from skfairrank._random import spawn_generators
 from skfairrank._regularizers import Regularizer
 from skfairrank._solvers import Problem, TrainingState
@@ -22,7 +23,6 @@ from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.rankers._fitting import optimise
-from skfairrank.rankers._parameters import stores_parameters
 from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank.rankers._scales import warn_of_scales

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from skfairrank._parameters import stores_parameters
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._fitting import fit_metric
 from skfairrank.rankers._base import PlackettLuceRanker
-from skfairrank.rankers._parameters import stores_parameters
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
@@ -139,28 +139,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "relax": [Interval(Real, 0, 1, closed="both")],
     }
 
-    @stores_parameters(extends=PlackettLuceRanker)
-    def __init__(
-        self,
-        metric=None,
-        *,
-        rho=0.003,
-        epsilon=0.01,
-        adversary="ascent",
-        subspace_step_size=0.05,
-        subspace_n_steps=20,
-        subspace_init=0.05,
-        subspace_n_starts=4,
-        full_step_size=0.001,
-        full_n_steps=20,
-        subspace_radius=1.0,
-        gap_radius=1.0,
-        feature_radius=0.02,
-        dual_step="auto",
-        fair_start=0.1,
-        relax=0.0,
-        **shared,
-    ): ...
+    @stores_parameters(extends=(*ADVERSARIES.values(), PlackettLuceRanker))
+    def __init__(self, metric=None, *, rho=0.003, adversary="ascent", fair_start=0.1, relax=0.0, **shared): ...
 
     def _regularizer(self, batches, y, sensitive_features, rng):
         adversary = make_adversary(self.adversary, self)
