@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank.inspection._plot import COLORS, axes_for
+from skfairrank.inspection._plot import COLORS, panels
 
 __all__ = ["TrainingHistoryDisplay"]
 
@@ -102,7 +102,9 @@ class TrainingHistoryDisplay:
         window = max(1, n_steps // 50) if window is None else int(window)
         if window < 1:
             raise ValueError(f"window={window}: give a number of steps, 1 or more.")
-        self.axes_ = _panels(ax, len(names))
+        n_panels = len(names)
+        figsize = (6.4, 1.0 + 1.55 * n_panels)
+        self.axes_ = panels(ax, (1,) * n_panels, figsize=figsize, display="TrainingHistoryDisplay")
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         self.lines_, self.raw_lines_ = {}, {}
         steps = np.arange(1, n_steps + 1)
@@ -138,22 +140,3 @@ def _moving_average(values, window):
     inside = slice(window // 2, window // 2 + len(values))
     total, count = (np.convolve(terms, np.ones(window))[inside] for terms in (values, np.ones(len(values))))
     return total / count
-
-
-def _panels(ax, n_panels):
-    """`n_panels` axes below each other: given, in the place of given axes, or in a new figure."""
-    if ax is not None and np.ndim(ax) > 0:
-        panels = np.ravel(ax)
-        if len(panels) != n_panels:
-            raise ValueError(f"ax holds {len(panels)} axes: this history needs {n_panels}, one for each curve.")
-        return panels
-    ax = axes_for(ax, figsize=(6.4, 1.0 + 1.55 * n_panels), display="TrainingHistoryDisplay")
-    if n_panels == 1:
-        return np.array([ax])
-    place = ax.get_subplotspec()
-    if place is None:
-        raise ValueError(f"ax is not part of a grid of axes and cannot be divided: give an array of {n_panels} axes.")
-    ax.set_axis_off()
-    grid = place.subgridspec(n_panels, 1)
-    first = ax.figure.add_subplot(grid[0])
-    return np.array([first] + [ax.figure.add_subplot(cell, sharex=first) for cell in list(grid)[1:]])

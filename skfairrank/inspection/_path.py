@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from skfairrank.inspection._plot import COLORS, axes_for
+from skfairrank.inspection._plot import COLORS, panels
 
 __all__ = ["PathDisplay"]
 
@@ -94,7 +94,7 @@ class PathDisplay:
         self : PathDisplay
         """
         chosen = self._chosen(named)
-        self.axes_ = _panels(ax)
+        self.axes_ = panels(ax, (2.4, 1, 1), figsize=(7.2, 6.2), display="PathDisplay")
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         weights, utility, regularizer = self.axes_
         self.lines_ = [None] * self.coefs.shape[1]
@@ -156,20 +156,3 @@ class PathDisplay:
                     raise ValueError(f"named has {name!r}, which is none of the {n_features} features.")
                 chosen.append(int(found[0]) % n_features)
         return sorted(dict.fromkeys(int(j) for j in chosen), key=lambda j: -self.coefs[0, j])
-
-
-def _panels(ax):
-    """Three axes below each other, the first one the highest: given, in the place of one, or in a new figure."""
-    if ax is not None and np.ndim(ax) > 0:
-        panels = np.ravel(ax)
-        if len(panels) != 3:
-            raise ValueError(f"ax holds {len(panels)} axes: give three, for weights, utility and regulariser, or one.")
-        return panels
-    ax = axes_for(ax, figsize=(7.2, 6.2), display="PathDisplay")
-    place = ax.get_subplotspec()
-    if place is None:
-        raise ValueError("ax is not part of a grid of axes and cannot be divided: give an array of three axes.")
-    ax.set_axis_off()
-    grid = place.subgridspec(3, 1, height_ratios=(2.4, 1, 1))
-    first = ax.figure.add_subplot(grid[0])
-    return np.array([first] + [ax.figure.add_subplot(grid[k], sharex=first) for k in (1, 2)])

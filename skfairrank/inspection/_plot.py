@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["COLORS", "MARKERS", "axes_for", "legend_outside"]
+import numpy as np
+
+__all__ = ["COLORS", "MARKERS", "axes_for", "legend_outside", "panels"]
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; without its yellow, which fades on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -27,6 +29,34 @@ def axes_for(ax, *, figsize, display: str):
             '(or, in a clone of skfairrank, pip install ".[plots]").'
         ) from error
     return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def panels(ax, heights, *, figsize, display: str):
+    """Axes below each other, of these relative heights: given, in the place of given axes, or in a new figure.
+
+    Raises
+    ------
+    ValueError
+        If `ax` holds another number of axes, or is one that cannot be divided.
+    ImportError
+        If matplotlib is not installed.
+    """
+    n_panels = len(heights)
+    if ax is not None and np.ndim(ax) > 0:
+        given = np.ravel(ax)
+        if len(given) != n_panels:
+            raise ValueError(f"ax holds {len(given)} axes: {display} needs {n_panels}, or one in whose place they go.")
+        return given
+    ax = axes_for(ax, figsize=figsize, display=display)
+    if n_panels == 1:
+        return np.array([ax])
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ValueError(f"ax is not part of a grid of axes and cannot be divided: give an array of {n_panels} axes.")
+    ax.set_axis_off()
+    grid = place.subgridspec(n_panels, 1, height_ratios=heights)
+    first = ax.figure.add_subplot(grid[0])
+    return np.array([first] + [ax.figure.add_subplot(cell, sharex=first) for cell in list(grid)[1:]])
 
 
 def legend_outside(ax, *, n_columns: int = 3, **kwargs):

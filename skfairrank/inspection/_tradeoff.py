@@ -8,6 +8,7 @@ import numpy as np
 
 from skfairrank.inspection._labels import PointLabels
 from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside
+from skfairrank.model_selection._cv_results import mean_test_scores
 
 __all__ = ["TradeoffDisplay"]
 
@@ -353,10 +354,7 @@ def _is_negated(scorer):
 
 def _over_folds(cv_results, scorer, negated):
     """Mean over folds and its standard error, of each candidate."""
-    if f"mean_test_{scorer}" not in cv_results:
-        names = sorted(key.removeprefix("mean_test_") for key in cv_results if key.startswith("mean_test_"))
-        raise ValueError(f"The search has no scorer {scorer!r}; it has {names}. Name them in scoring={{...}}.")
-    mean = np.asarray(cv_results[f"mean_test_{scorer}"], dtype=np.float64)
+    mean = mean_test_scores(cv_results, scorer)
     folds = [values for key, values in cv_results.items() if _is_fold_of(key, scorer)]
     error = np.zeros_like(mean)
     if len(folds) > 1:

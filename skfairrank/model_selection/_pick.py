@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skfairrank._warnings import warn_caller
+from skfairrank.model_selection._cv_results import mean_test_scores
 
 __all__ = ["best_under"]
 
@@ -129,15 +130,7 @@ class _BestUnder:
         return admissible
 
     def _scores(self, cv_results):
-        scores = []
-        for name in (self.metric, self.then):
-            if f"mean_test_{name}" not in cv_results:
-                names = sorted(key.removeprefix("mean_test_") for key in cv_results if key.startswith("mean_test_"))
-                raise ValueError(
-                    f"The search has no scorer {name!r}, which {self!r} needs; it has {names}. "
-                    "Name them in scoring={...}."
-                )
-            scores.append(np.asarray(cv_results[f"mean_test_{name}"], dtype=float))
+        scores = [mean_test_scores(cv_results, name, needed_by=repr(self)) for name in (self.metric, self.then)]
         if not (np.isfinite(scores[0]) & np.isfinite(scores[1])).any():
             raise ValueError(
                 f"No candidate has finite mean test scores by both {self.metric!r} and {self.then!r}, so none can be "
