@@ -27,6 +27,7 @@ from skfairrank.fair_metrics import (
 )
 from skfairrank.fair_metrics._distances import _large_distance, distances_between
 from skfairrank.fair_metrics._fitting import fit_metric
+from skfairrank.fair_metrics._projection import shrink_along
 from skfairrank.inspection import nearest_queries
 
 NAMES = list("abcd")
@@ -61,6 +62,19 @@ def pairs_fit(metric, rows):
     """Pairs of rows, comparable where they are near in the first feature."""
     pairs = np.stack([np.asarray(rows)[:-1], np.asarray(rows)[1:]], axis=1)
     return metric.fit(pairs, np.abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 0.8)
+
+
+class WithoutOneDirection(LinearFairMetric):
+    """A projector whose `fit` keeps nothing of its rows."""
+
+    def __init__(self, direction):
+        self.direction = direction
+
+    def fit(self, X, y=None):
+        validate_data(self, X)
+        self.directions_ = np.array([self.direction])
+        self.basis_, self.shrink_ = self.directions_ / np.linalg.norm(self.direction), np.ones(1)
+        return self
 
 
 # For each metric: unfitted, how it is fitted, and its matrix (None: only that of its own factors is known).
@@ -137,15 +151,21 @@ def test_distances_are_euclidean_after_transform(name):
     assert single.dtype == np.float32 and single == pytest.approx(Z, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_what_transform_leaves_constant_is_constant_to_the_bit(name):
-    """Rows that are at no distance from each other, far from the origin."""
-    metric = fitted(name)
-    free = metric.sensitive_basis_
-    if not len(free) or name == "a user's own":  # whose fit remembers no rows
-        return
-    rows = X[:1] + 5 * np.random.default_rng(0).normal(size=(30, len(free))) @ free
-    assert len(np.unique(metric.transform(rows), axis=0)) == 1
+@pytest.mark.parametrize("kind", ["subspace", "matrix", "groups"])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_transform_leaves_constant_is_constant_to_the_bit(kind, seed):
+    """Rows that are at no distance from each other, of sixty features: trees and scalers see the sign of anything."""
+    rng = np.random.default_rng(seed)
+    v, base = rng.normal(size=60), 100 * rng.normal(size=60)
+    along = np.outer(10 * rng.normal(size=40), v)
+    rows = base + along
+    metric, settings = {
+        "subspace": (SensitiveSubspaceMetric(v), {}),
+        "matrix": (MahalanobisMetric(3 * (np.eye(60) - np.outer(v, v) / (v @ v))), {}),
+        "groups": (ComparableGroupsMetric(), {"comparable_groups": np.zeros(40, int)}),
+    }[kind]
+    assert len(np.unique(metric.fit(rows, **settings).transform(rows), axis=0)) == 1
+    assert not WithoutOneDirection(v).fit(rows).transform(along).any()  # of nothing but v, nothing is left
 
 
 @pytest.mark.parametrize("sizes", [(5, 5, 5), (1, 4, 7), (2, 13, 3)], ids=str)
@@ -320,6 +340,18 @@ def test_identical_queries_are_at_distance_zero_to_the_bit():
         assert metric.query_distances(X[:7], X[[6, 2, 0, 1, 3, 5, 4]]).tolist() == [[0.0]], name
 
 
+@pytest.mark.parametrize("n_features, rank", [(29, 1), (29, 3), (135, 40)])
+def test_equal_rows_are_shrunk_alike_to_the_bit_wherever_they_stand(n_features, rank):
+    rng = np.random.default_rng(0)
+    rows, basis = rng.normal(size=(203, n_features)), np.linalg.qr(rng.normal(size=(n_features, rank)))[0].T
+    expected, shrink = rows @ (np.eye(n_features) - 0.7 * basis.T @ basis), np.full(rank, 0.7)
+    Z = shrink_along(rows, basis, shrink)
+    assert pytest.approx(expected, abs=1e-12) == Z
+    for some in (np.arange(202, -1, -1), [5], [9, 4, 100], np.arange(7, 24)):
+        assert np.array_equal(shrink_along(rows[some], basis, shrink), Z[some])
+        assert np.array_equal(shrink_along(np.asfortranarray(rows[some]), basis, shrink), Z[some])
+
+
 # Mahalanobis
 
 
@@ -331,6 +363,15 @@ def test_a_matrix_is_factorised_into_free_directions_and_shrinks():
     assert MahalanobisMetric(np.eye(4)).fit(X).basis_.shape == (0, 4)
     nothing = MahalanobisMetric(np.zeros((4, 4))).fit(X)
     assert nothing.directions_.tolist() == np.eye(4).tolist() and nothing.pair_distance(PAIRS) == pytest.approx(0)
+
+
+def test_a_feature_along_which_a_matrix_is_zero_has_a_row_of_its_own():
+    """Beside another free direction; eigenvectors of eigenvalue 0 mix the two."""
+    first, oblique = np.eye(4)[0], np.array([0.0, 1, 1, 0]) / np.sqrt(2)
+    P = np.eye(4) - np.outer(first, first) - np.outer(oblique, oblique)
+    metric = MahalanobisMetric(P @ FULL @ P).fit(X)
+    assert metric.directions_[0].tolist() == [1, 0, 0, 0] and metric.directions_[1, 0] == 0
+    assert not metric.transform(X)[:, 0].any()
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
@@ -457,15 +498,10 @@ def test_directions_stand_for_a_metric(metric):
 
 
 def test_a_users_own_projector_trains_as_its_directions_do():
-    class WithoutTheSecond(LinearFairMetric):
-        def fit(self, X, y=None):
-            d = validate_data(self, X).shape[1]
-            self.directions_, self.basis_, self.shrink_ = 2 * np.eye(d)[1:2], np.eye(d)[1:2], np.ones(1)
-            return self
-
     settings = {"rho": 0.01, "max_iter": 60, "random_state": 0}
     own, given = (
-        SenSTIRRanker(metric, **settings).fit(X, RELEVANCE, qid=QID) for metric in (WithoutTheSecond(), [[0, 2, 0, 0]])
+        SenSTIRRanker(metric, **settings).fit(X, RELEVANCE, qid=QID)
+        for metric in (WithoutOneDirection([0, 2, 0, 0]), [[0, 2, 0, 0]])
     )
     assert own.coef_.tolist() == given.coef_.tolist() and own.history_["query_distance"].any()
 
