@@ -7,13 +7,17 @@ others are for rows of a large X, and follow from these.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
 from skfairrank._kernels import linear as _linear
 from skfairrank._threads import over_range
 
-__all__ = ["LinearScore", "Score"]
+__all__ = ["FunctionScore", "LinearScore", "MLPScore", "Score"]
 
 # Rows of X that are copied at once for scores that cannot read them in place.
 _ROWS = 1 << 14
@@ -116,7 +120,185 @@ def _work(n_rows: int, n_features: int) -> float:
     return n_rows * (5.0 + 0.25 * n_features)
 
 
-SCORES = {"linear": LinearScore}
+class MLPScore(Score):
+    r"""A neural network: layers :math:`z_{l+1} = \sigma(W_l^\top z_l + b_l)`, and the score :math:`w^\top z_L`.
+
+    There is no intercept at the end: it would change no ranking. Layers start as in Glorot and Bengio (2010), intercepts at zero.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=(32,)
+        Units of each hidden layer; none makes the score linear.
+    activation : {"tanh", "softplus", "relu"}, default="tanh"
+        The regulariser is made for smooth scores; "relu" is not smooth at zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairrank.scores import MLPScore
+    >>> score = MLPScore((2,))
+    >>> theta = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -1.0])  # W is the identity, b is zero, w = (1, -1)
+    >>> score.values(theta, np.array([[1.0, 0.5]])).round(6).tolist()  # tanh(1) - tanh(.5)
+    [0.299477]
+    """
+
+    _parameter_constraints: dict = {
+        "hidden_layer_sizes": [tuple, list, Integral],
+        "activation": [StrOptions({"tanh", "softplus", "relu"})],
+    }
+
+    def __init__(self, hidden_layer_sizes=(32,), activation="tanh"):
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+
+    def initial_parameters(self, n_features, rng):
+        self._validate_params()
+        shapes = self._shapes(n_features)
+        parts = []
+        for fan_in, fan_out in shapes:
+            bound = np.sqrt(6.0 / (fan_in + fan_out))
+            parts += [rng.uniform(-bound, bound, fan_in * fan_out), np.zeros(fan_out)]
+        n_last = shapes[-1][1] if shapes else n_features
+        bound = np.sqrt(6.0 / (n_last + 1))
+        return np.concatenate([*parts, rng.uniform(-bound, bound, n_last)])
+
+    def values(self, theta, X):
+        layers, w = self._unpack(theta, X.shape[1])
+        return self._forward(layers, w, X)[0]
+
+    def parameter_gradient(self, theta, X, g):
+        layers, w = self._unpack(theta, X.shape[1])
+        _, inputs, slopes = self._forward(layers, w, X)
+        parts, back = [g @ inputs[-1]], np.multiply.outer(g, w)
+        for (W, _), z, slope in zip(layers[::-1], inputs[-2::-1], slopes[::-1], strict=True):
+            back = back * slope
+            parts += [back.sum(axis=0), (z.T @ back).ravel()]
+            back = back @ W.T
+        return np.concatenate(parts[::-1])
+
+    def input_gradient(self, theta, X):
+        layers, w = self._unpack(theta, X.shape[1])
+        _, _, slopes = self._forward(layers, w, X)
+        back = np.broadcast_to(w, (len(X), len(w)))
+        for (W, _), slope in zip(layers[::-1], slopes[::-1], strict=True):
+            back = (back * slope) @ W.T
+        return back
+
+    def _shapes(self, n_features):
+        """(fan in, fan out) of each hidden layer."""
+        given = self.hidden_layer_sizes
+        sizes = [given] if isinstance(given, Integral) else list(given)
+        if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
+            raise ValueError(f"hidden_layer_sizes={given!r}: give numbers of units >= 1, such as (32,) or (64, 16).")
+        return list(zip([n_features, *sizes[:-1]], sizes, strict=True)) if sizes else []
+
+    def _unpack(self, theta, n_features):
+        """(W, b) of each hidden layer, and w."""
+        layers, at = [], 0
+        for fan_in, fan_out in self._shapes(n_features):
+            W = theta[at : at + fan_in * fan_out].reshape(fan_in, fan_out)
+            at += fan_in * fan_out
+            layers.append((W, theta[at : at + fan_out]))
+            at += fan_out
+        return layers, theta[at:]
+
+    def _forward(self, layers, w, X):
+        """Scores, the inputs of all layers and of w, and the slopes of the activations."""
+        z, inputs, slopes = X, [X], []
+        for W, b in layers:
+            z, slope = _ACTIVATIONS[self.activation](_times(z, W) + b)
+            inputs.append(z)
+            slopes.append(slope)
+        return (z * w).sum(axis=1), inputs, slopes
+
+
+# Rows of a matrix product at a time. Always as many, so that BLAS rounds equal rows equally wherever they stand.
+_TOGETHER = 64
+
+
+def _times(Z, W):
+    """Z W."""
+    n = len(Z)
+    padded = np.zeros((-(-n // _TOGETHER) * _TOGETHER, Z.shape[1]))
+    padded[:n] = Z
+    return (padded.reshape(-1, _TOGETHER, Z.shape[1]) @ W).reshape(len(padded), -1)[:n]
+
+
+def _tanh(a):
+    z = np.tanh(a)
+    return z, 1.0 - z * z
+
+
+def _softplus(a):
+    return np.logaddexp(0.0, a), expit(a)
+
+
+def _relu(a):
+    return np.maximum(a, 0.0), (a > 0).astype(np.float64)
+
+
+_ACTIVATIONS = {"tanh": _tanh, "softplus": _softplus, "relu": _relu}
+
+
+class FunctionScore(Score):
+    """Any function of parameters and features, written in `autograd.numpy`, which finds its gradients.
+
+    Parameters
+    ----------
+    function : callable(theta, X) -> array of shape (n_items,)
+        The score of each item from the parameters, a flat array, and its own features alone. Written with `autograd.numpy` in the
+        place of `numpy`; defined in a module, so that a fitted ranker can be pickled.
+    initial : array-like of shape (n_parameters,), or callable(rng, n_features) -> such an array
+        Where training starts.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from skfairrank.scores import FunctionScore
+    >>> score = FunctionScore(lambda theta, X: np.dot(X, theta) ** 2, initial=[1.0, 2.0])
+    >>> theta, X = np.array([1.0, 2.0]), np.array([[1.0, 1.0]])
+    >>> score.values(theta, X).tolist(), score.input_gradient(theta, X).tolist()
+    ([9.0], [[6.0, 12.0]])
+    """
+
+    _parameter_constraints: dict = {"function": [callable], "initial": [callable, "array-like"]}
+
+    def __init__(self, function, initial):
+        self.function = function
+        self.initial = initial
+
+    def initial_parameters(self, n_features, rng):
+        self._validate_params()
+        given = self.initial(rng, n_features) if callable(self.initial) else self.initial
+        theta = np.array(given, dtype=np.float64)
+        if theta.ndim != 1 or not np.isfinite(theta).all():
+            raise ValueError(
+                f"FunctionScore's initial has shape {theta.shape}: give a flat array of finite numbers, or a function of "
+                "(rng, n_features) that returns one."
+            )
+        return theta
+
+    def values(self, theta, X):
+        values = np.asarray(self.function(theta, X), dtype=np.float64)
+        if values.shape != (len(X),):
+            raise ValueError(
+                f"FunctionScore's function returned shape {values.shape} for {len(X)} items: it must return one score each, "
+                f"shape ({len(X)},)."
+            )
+        return values
+
+    def parameter_gradient(self, theta, X, g):
+        from autograd import grad  # slow to import, and only needed here
+
+        return grad(lambda at: (self.function(at, X) * g).sum())(theta)
+
+    def input_gradient(self, theta, X):
+        from autograd import grad
+
+        return grad(lambda at: self.function(theta, at).sum())(X)
+
+
+SCORES = {"linear": LinearScore, "mlp": MLPScore}
 
 
 def make_score(score_function) -> Score:

@@ -457,7 +457,7 @@ def test_history_in_given_axes(plt, ranker):
     assert all(panel.get_position().x0 >= left - 1e-9 for panel in display.axes_)
     figure, axes = plt.subplots(4)
     assert TrainingHistoryDisplay.from_estimator(ranker, ax=axes).axes_.tolist() == axes.tolist()
-    with pytest.raises(ValueError, match="needs 4, one for each curve"):
+    with pytest.raises(ValueError, match="holds 2 axes: TrainingHistoryDisplay needs 4"):
         TrainingHistoryDisplay.from_estimator(ranker, ax=axes[:2])
 
 

@@ -101,7 +101,7 @@ def test_errors(plt, path):
         PathDisplay.from_path(path, named=[3])
     with pytest.raises(ValueError, match="named=-1"):
         PathDisplay.from_path(path, named=-1)
-    with pytest.raises(ValueError, match="three"):
+    with pytest.raises(ValueError, match="PathDisplay needs 3"):
         PathDisplay.from_path(path, ax=plt.subplots(2)[1])
     with pytest.raises(ValueError, match="grid"):
         PathDisplay.from_path(path, ax=plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))

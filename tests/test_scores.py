@@ -2,13 +2,14 @@
 
 import pickle
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker, senstir_path
 from skfairrank.datasets import make_biased_ranking
-from skfairrank.scores import LinearScore, Score
+from skfairrank.scores import FunctionScore, LinearScore, MLPScore, Score
 
 TASK = make_biased_ranking(n_queries=40, random_state=0)
 FIT = {"qid": TASK.qid, "sensitive_features": TASK.sensitive_features}
@@ -56,7 +57,26 @@ class PlainLinear(Score):
         return np.broadcast_to(theta, X.shape)
 
 
-SCORES = {"linear": LinearScore(), "linear, in the general way": PlainLinear(), "quadratic": QuadraticScore()}
+def product(theta, X):
+    """A factorisation: (X u)(X v)."""
+    u, v = anp.split(theta, 2)
+    return anp.dot(X, u) * anp.dot(X, v)
+
+
+def any_start(rng, n_features):
+    return rng.normal(size=2 * n_features)
+
+
+SCORES = {
+    "linear": LinearScore(),
+    "linear, in the general way": PlainLinear(),
+    "quadratic": QuadraticScore(),
+    "function": FunctionScore(product, any_start),
+    "network": MLPScore((5,)),
+    "network of two layers": MLPScore((4, 3), activation="softplus"),
+    "network without layers": MLPScore(()),
+    "rectified network": MLPScore(6, activation="relu"),
+}
 every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
 
 
