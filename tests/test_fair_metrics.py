@@ -25,7 +25,7 @@ from skfairrank.fair_metrics import (
     MahalanobisMetric,
     check_fair_metric,
 )
-from skfairrank.fair_metrics._distances import _large_distance, distances_between
+from skfairrank.fair_metrics._distances import distances_between, large_distance
 from skfairrank.fair_metrics._fitting import fit_metric
 from skfairrank.fair_metrics._projection import shrink_along
 from skfairrank.inspection import nearest_queries
@@ -322,7 +322,7 @@ def test_small_and_large_queries_in_one_table():
 def test_a_plan_that_is_not_found_is_an_error():
     rng = np.random.default_rng(0)
     with pytest.raises(RuntimeError, match="queries of 30 and 40 items failed"):
-        _large_distance(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), max_iter=1)
+        large_distance(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), max_iter=1)
 
 
 @pytest.mark.parametrize("offset", [0.0, 2.0**30])

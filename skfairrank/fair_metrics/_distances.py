@@ -11,7 +11,7 @@ from skfairrank._kernels import plans
 from skfairrank._threads import over_queries
 from skfairrank.fair_metrics._projection import shrink_along
 
-__all__ = ["distances_between", "fair_features", "transposed"]
+__all__ = ["distances_between", "fair_features", "large_distance", "transposed"]
 
 # Measured (benchmarks/nearest.py): from so many pairs of items on, the network simplex of POT is faster than shortest paths.
 # Between queries of one size, where a plan is a pairing, that is much later.
@@ -94,13 +94,13 @@ def distances_between(Z, offsets, Z_other, offsets_other, *, wanted=None):
         distances,
     )
     for i, j in np.argwhere(wanted & large):
-        distances[i, j] = _large_distance(
+        distances[i, j] = large_distance(
             Z[offsets[i] : offsets[i + 1]], Z_other[offsets_other[j] : offsets_other[j + 1]]
         )
     return distances
 
 
-def _large_distance(Z, Z_other, *, max_iter=10_000_000):
+def large_distance(Z, Z_other, *, max_iter=10_000_000):
     """d_Q of two queries by POT's network simplex; RuntimeError where that does not come to an end."""
     import ot  # slow to import, and only needed for large queries
 

@@ -56,7 +56,8 @@ class SensitiveDirectionsDisplay:
         metric = getattr(estimator, "metric_", estimator)
         if not hasattr(metric, "summary"):
             raise ValueError(
-                f"{type(estimator).__name__} has no fair metric: give a fitted SensitiveSubspaceMetric or SenSTIRRanker."
+                f"{type(metric).__name__} has no summary of directions and gaps: give a fitted SensitiveSubspaceMetric, or a "
+                "SenSTIRRanker with one."
             )
         check_is_fitted(metric, "sensitive_basis_")
         return cls(metric.summary()).plot(ax=ax, **plot_params)
