@@ -1,4 +1,4 @@
-"""Metrics against a loop over scikit-learn's `ndcg_score`, and splitting many small queries."""
+"""Metrics beside scikit-learn's `ndcg_score`, query by query and on a whole matrix, and splitting many small queries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from _tools import arguments, header, ratio, side_by_side, table, time_text
 # isort: split
 import numpy as np
 from _references import ndcg_by_loop
+from sklearn.metrics import ndcg_score as sklearn_ndcg_score
 from sklearn.model_selection import GroupKFold
 
 from skfairrank.metrics import (
@@ -72,6 +73,30 @@ def main():
     table(
         "NDCG, CPU time",
         ["data", "loop over scikit-learn's ndcg_score", "our scorer", "our ndcg_score", "ratio, scorer"],
+        rows,
+    )
+
+    rows = []
+    for n_queries, n_items in ((500, 10), (5000, 20), (1000, 100)):
+        y, scores, qid = relevant_queries(n_queries, n_items, rng)
+        for gain, labels in (("linear", y), ("exp2", 2.0**y - 1)):
+            matrices = labels.reshape(-1, n_items), scores.reshape(-1, n_items)
+            ours = partial(ndcg_score, y, scores, qid=qid, gain=gain)
+            theirs = partial(sklearn_ndcg_score, *matrices, ignore_ties=True)
+            if not np.isclose(ours(), theirs()):
+                raise AssertionError("Sorted NDCG and scikit-learn's differ.")
+            s = side_by_side({"theirs": theirs, "ours": ours}, rounds=rounds)
+            rows.append(
+                [
+                    f"{n_queries:,} queries of {n_items}, {gain}",
+                    time_text(s["theirs"]),
+                    time_text(s["ours"]),
+                    ratio(s["ours"], s["theirs"]),
+                ]
+            )
+    table(
+        "Sorted NDCG of a full matrix, CPU time",
+        ["data", "scikit-learn's ndcg_score(ignore_ties=True)", "our ndcg_score", "ours / theirs"],
         rows,
     )
 

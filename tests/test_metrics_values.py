@@ -45,7 +45,7 @@ def test_kendall_tau_is_the_mean_over_all_pairs_of_ranks(seed):
 @pytest.mark.parametrize("k", [None, 1, 3, 100])
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
 def test_ndcg_agrees_with_scikit_learn(gain, k):
-    data = random_data(np.random.default_rng(1), sizes=[2, 3, 10, 40, 5])
+    data = random_data(np.random.default_rng(1), sizes=[2, 3, 10, 40, 5, 256, 257, 700])
     data.y[data.s == data.s.max()] = 2
     labels = data.y if gain == "linear" else 2**data.y - 1
     expected = []

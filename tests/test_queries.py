@@ -393,6 +393,12 @@ def test_interleaving_queries_changes_nothing_in_grouped_order(ids, random):
     assert Queries.from_qid(ids[rows], len(ids)).group(values[rows]).tolist() == values.tolist()
 
 
+def test_values_differ_within_a_query_or_only_between():
+    queries = Queries.from_qid(list(PATTERN), 5)  # grouped: a, a, b, c, c
+    assert queries.differ_within(np.array([1.0, 1.0, 2.0, 3.0, 4.0])).tolist() == [False, False, True]
+    assert not queries.differ_within(np.array([1, 1, 2, 0, 0])).any()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_by_id_find_every_kind_of_id(kind):
     """As keys of a dict or labels of a Series; further ids and the order of the entries do not matter."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.ragged import widest
-from skfairrank._kernels.sorting import descending_order
+from skfairrank._kernels.sorting import SMALL, descending_order
 
 __all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averages"]
 
@@ -38,11 +38,26 @@ def tie_averages(first, last, s, offsets, discount, out):
 @njit
 def ideal_sums(first, last, gain, offsets, discount, out):
     """Fill out[q] with the largest sum of gain times discount that an order of a query's rows can have."""
-    order, start = _descending(first, last, gain, offsets), offsets[first]
+    top = np.empty(SMALL)
     for q in range(first, last):
-        lo, total = offsets[q], 0.0
-        for j in range(offsets[q + 1] - lo):
-            total += gain[order[lo + j - start]] * discount[j]
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        row, total, value = gain[lo : lo + n], 0.0, 0.0  # from 0, so that comparisons are vectorised
+        if n > SMALL:
+            order = _descending(q, q + 1, gain, offsets)
+            for j in range(n):
+                total += gain[order[j]] * discount[j]
+        else:
+            for i in range(n):
+                top[i] = np.nan
+            for i in range(n):
+                value, larger = row[i], 0
+                for j in range(n):
+                    larger += row[j] > value
+                top[larger] = value
+            for j in range(n):  # the places after the first of several equal gains are empty
+                if not np.isnan(top[j]):
+                    value = top[j]
+                total += value * discount[j]
         out[q] = total
 
 
