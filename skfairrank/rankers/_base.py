@@ -54,6 +54,9 @@ class Streams(NamedTuple):
 class ScoreRanker(RankingMixin, BaseEstimator):
     """Prediction and input checks of every ranker that scores items by a function of its own."""
 
+    # Beside what `RankingMixin` requests; models of other libraries have weights of their own.
+    __metadata_request__fit = {"query_weight": True}
+
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
         if y is not None:
