@@ -240,10 +240,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         streams = Streams.of(self.random_state)
         is_warm = self.warm_start and hasattr(self, "parameters_")
         problem = self._problem(X, y, qid, sensitive_features, query_weight, streams.starts)
-        batches = problem.batches
-        warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
-        if self.solver == "adam" and not is_warm:
-            warn_of_scales(batches.X, batches.queries, getattr(self, "feature_names_in_", None))
+        self._warn_of_data(problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
         state = self._initial_state(problem, streams.initial)
         optimise(self, problem, state, streams.of_training, callbacks)
@@ -254,6 +251,12 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         self._warn_of(state)
         callbacks.end()
         return self
+
+    def _warn_of_data(self, batches, is_warm: bool) -> None:
+        """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
+        warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
+        if self.solver == "adam" and not is_warm:
+            warn_of_scales(batches.X, batches.queries, getattr(self, "feature_names_in_", None))
 
     def _warn_of(self, state: TrainingState) -> None:
         """Say so where training has not come to its end."""
