@@ -122,6 +122,7 @@ def senstir_path(
     path = _Path(ranker, ranker.set_params(rho=1.0)._problem(X, y, qid, sensitive_features, query_weight, None))
     if rhos is None:
         rhos = path.grid(int(n_rhos))
+    ranker._warn_of_data(path.problem.batches, is_warm=False)
     # Upwards: weights shrink along the path. Downwards, growing scores saturate the policy within the fair weights, and their
     # gradient no longer finds the way out.
     for rho in rhos:

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from sklearn.utils.parallel import _get_threadpool_controller
 
-__all__ = ["is_worth_threads", "one_blas_thread", "over_queries", "over_range"]
+__all__ = ["is_worth_threads", "one_blas_thread", "over_queries", "over_range", "threads_worth"]
 
 # Nanoseconds of work on one thread, roughly, below which waking a second one costs more than it saves.
 WORTH_A_THREAD = 250_000
@@ -106,8 +106,22 @@ def is_worth_threads(nanoseconds: float) -> bool:
     return nanoseconds >= WORTH_A_THREAD
 
 
+@contextmanager
+def threads_worth(nanoseconds: float):
+    """Within the context, work that takes so long goes to several threads: 1 sends all of it there, infinity none.
+
+    The limit belongs to the process. It is for tests and benchmarks, which compare what threads and a single one find.
+    """
+    global WORTH_A_THREAD
+    before, WORTH_A_THREAD = WORTH_A_THREAD, nanoseconds
+    try:
+        yield
+    finally:
+        WORTH_A_THREAD = before
+
+
 def _number_of_blocks(nanoseconds: float, most: int) -> int:
-    return min(numba.get_num_threads(), most, int(2 * nanoseconds / WORTH_A_THREAD))
+    return int(min(numba.get_num_threads(), most, 2 * nanoseconds / WORTH_A_THREAD))
 
 
 def _run(kernel, bounds, arguments) -> None:

@@ -135,14 +135,25 @@ def plrank(h, gain, discount, noise):
 # Adam, the attack, the dual
 
 
+class Adam:
+    """Kingma and Ba (2015), algorithm 1, upwards."""
+
+    def __init__(self, shape, step_size):
+        self.m, self.v, self.t, self.step_size = np.zeros(shape), np.zeros(shape), 0, step_size
+
+    def move(self, g):
+        self.t += 1
+        self.m = BETA1 * self.m + (1 - BETA1) * g
+        self.v = BETA2 * self.v + (1 - BETA2) * g * g
+        return self.step_size * (self.m / (1 - BETA1**self.t)) / (np.sqrt(self.v / (1 - BETA2**self.t)) + TINY)
+
+
 def adam_ascent(gradient, z, step_size, n_steps):
     """Adam from z, with state zero, upwards."""
     z = np.array(z, dtype=np.float64)
-    m, v = np.zeros_like(z), np.zeros_like(z)
-    for t in range(1, n_steps + 1):
-        g = gradient(z)
-        m, v = BETA1 * m + (1 - BETA1) * g, BETA2 * v + (1 - BETA2) * g * g
-        z = z + step_size * (m / (1 - BETA1**t)) / (np.sqrt(v / (1 - BETA2**t)) + TINY)
+    adam = Adam(z.shape, step_size)
+    for _ in range(n_steps):
+        z = z + adam.move(gradient(z))
     return z
 
 
@@ -290,61 +301,47 @@ def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3):
 
 
 def senstir(
-    X, y, queries, *, raw, basis, rho, epsilon, steps, subspace_init, n_starts, max_iter, batch_size, learning_rate, n_samples,
-    alpha, fair_start, seed, gradient=reinforce,
+    X, y, w, *, batches, noise, learning_rate, alpha=0.0, gradient=reinforce,
+    rho=0.0, n_plain=0, starts=None, raw=None, basis=None, epsilon=None, steps=None, lambda_=2.0,
 ):  # fmt: skip
-    """Whole fits in plain NumPy, from the same random streams: `queries` is the list of row numbers of each query.
+    """A whole fit from the weights w in plain NumPy; all that is random is handed in, step by step.
 
-    Returns the weights, lambda, and the history as a list of (utility, regularizer, query distance, lambda).
+    Parameters
+    ----------
+    batches : list of lists of arrays
+        Of each step the queries, of each query its row numbers.
+    noise : list of lists of arrays, shape (n_samples, n_items) each
+        Of each step and query the exponential variables of the sampled rankings.
+    starts : list of lists of arrays, shape (n_items, n_directions) each, or (n_items, n_features) without directions
+        Of each step and query where the attack of each item starts; those of the first `n_plain` steps are not used.
+
+    Returns
+    -------
+    w, lambda_ : array, float
+    history : array, shape (n_steps, 4)
+        Utility, regularizer, query distance, lambda.
     """
-    streams = np.random.default_rng(seed).spawn(5)
-    d, K, B = X.shape[1], len(raw), min(batch_size, len(queries))
-    w, lambda_ = streams[0].uniform(-1e-4, 1e-4, d), 2.0
-    n_plain = round(fair_start * max_iter) if rho else max_iter
-    stock, history = [], []
-    m, v, t = np.zeros(d), np.zeros(d), 0
-    for step in range(max_iter):
-        while len(stock) < B:
-            stock += streams[1].permutation(len(queries)).tolist()
-        batch, stock = [queries[k] for k in stock[:B]], stock[B:]
-        total, utilities = np.zeros(d), []
-        key = streams[2].integers(0, 2**64, dtype=np.uint64)
-        for b, rows in enumerate(batch):
-            noise = exponentials(key, b, n_samples, len(rows))
+    history, adam = [], Adam(len(w), learning_rate)
+    for step, batch in enumerate(batches):
+        slope, utilities, regularizer, distance, B = -alpha * w, [], 0.0, 0.0, len(batch)
+        for rows, exponential in zip(batch, noise[step], strict=True):
             g, discount = 2.0 ** y[rows] - 1, 1 / np.log2(np.arange(len(rows)) + 2)
             ideal = np.sort(g)[::-1] @ discount
-            in_scores, utility = gradient(X[rows] @ w, g / ideal if ideal else g, discount, noise)
-            total += X[rows].T @ in_scores / B
+            in_scores, utility = gradient(X[rows] @ w, g / ideal if ideal else g, discount, exponential)
+            slope = slope + X[rows].T @ in_scores / B
             utilities.append(utility)
-        regularizer = distance = 0.0
-        if step >= n_plain:
+        if rho and step >= n_plain:
             if step == n_plain:
-                m, v, t = np.zeros(d), np.zeros(d), 0
-            # Queries of one size share starts, in the order in which sizes come up; a start of one size and query are drawn each.
-            sizes = list(dict.fromkeys(len(rows) for rows in batch))
-            one_size = len({len(rows) for rows in queries}) == 1
-            n_drawn = sum(map(len, batch)) if n_starts is None else n_starts * (1 if one_size else B)
-            width = subspace_init if K else steps[2]
-            starts = width * (2 * streams[3].random((n_drawn, K if K else d)) - 1)
-            first, penalty = 0, np.zeros(d)
-            for rows in batch:
+                adam = Adam(len(w), learning_rate)
+            for rows, start in zip(batch, starts[step], strict=True):
                 n = len(rows)
-                if n_starts is None:
-                    path = np.arange(first, first + n)
-                else:
-                    path = sizes.index(n) * n_starts + np.arange(n) % n_starts
-                first += n
-                c, e = (starts[path], np.zeros((n, d))) if K else (np.zeros((n, 0)), starts[path])
+                c, e = (start, np.zeros((n, len(w)))) if len(raw) else (np.zeros((n, 0)), start)
                 moves, value, spent = attack_query(X[rows], w, raw, basis, rho, lambda_, steps, c, e)
-                penalty += moves.T @ (moves @ w) / B
+                slope = slope - rho * moves.T @ (moves @ w) / B
                 regularizer += value / B
                 distance += spent / B
             lambda_ = dual_step(lambda_, distance, epsilon)
-            total = total - rho * penalty
-        total = total - alpha * w
-        t += 1
-        m, v = BETA1 * m + (1 - BETA1) * total, BETA2 * v + (1 - BETA2) * total**2
-        w = w + learning_rate * (m / (1 - BETA1**t)) / (np.sqrt(v / (1 - BETA2**t)) + TINY)
+        w = w + adam.move(slope)
         history.append((np.mean(utilities), regularizer, distance, lambda_))
     return w, lambda_, np.array(history)
 

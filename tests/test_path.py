@@ -2,12 +2,12 @@
 
 import inspect
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from _data import shared_data
+from instruments import Fuse, FusedScore
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -316,8 +316,8 @@ class CountedRegression(LogisticRegression):
         return super().fit(*args, **kwargs)
 
 
-def test_the_metric_is_learned_once_from_sensitive_features(monkeypatch):
-    monkeypatch.setattr(CountedRegression, "fits", 0)
+def test_the_metric_is_learned_once_from_sensitive_features():
+    CountedRegression.fits = 0
     task, groups = make_task(seed=1), np.random.default_rng(0).integers(0, 2, 80)
     metric = SensitiveSubspaceMetric(classifier=CountedRegression())
     path = walk(task, metric=metric, sensitive_features=groups, n_rhos=3)
@@ -411,6 +411,15 @@ def test_where_nothing_can_be_learned_there_is_no_grid(of):
         assert not walk(task, rhos=[0.1, 1.0]).coefs.any()
 
 
+def test_features_in_other_units_warn_once_where_steps_are_to_learn_them():
+    task = make_task(seed=1)
+    task.X[:, 2] *= 2e4
+    with pytest.warns(UserWarning, match="column 2") as seen:
+        walk(task, rhos=[0.1, 1.0], solver="adam", max_iter=2)
+    assert len(seen) == 1 and seen[0].filename == __file__
+    walk(task, rhos=[0.1])  # lbfgs scales for itself
+
+
 def test_bad_data_are_refused_as_by_fit():
     task = make_task(seed=1)
     with pytest.raises(ValueError, match="NaN"):
@@ -423,33 +432,25 @@ def test_bad_data_are_refused_as_by_fit():
         senstir_path(task.X, task.y, qid=np.zeros(len(task.qid)), metric=OBLIQUE, rhos=[0.1], solver="lbfgs")
 
 
-def test_an_interrupt_ends_the_path(monkeypatch):
-    """Not only the fit at which it came."""
-    task, fits = make_task(seed=1), []
-    fit = SenSTIRRanker.fit
-    from skfairrank import solvers
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_interrupt_ends_the_path(n):
+    """Not only the fit at which it came: that is the second one, at its first gradient or a later one."""
+    task, whole, first = make_task(seed=1), Fuse(), Fuse()
+    path = walk(task, rhos=RHOS[:1], score_function=FusedScore(first, on=("pull_back",)))
+    walk(task, rhos=RHOS, score_function=FusedScore(whole, on=("pull_back",)))
+    fuse = Fuse(first.n_calls + n)
+    with pytest.warns(UserWarning, match="fit was interrupted") as seen:
+        cut = walk(task, rhos=RHOS, score_function=FusedScore(fuse, on=("pull_back",)))
+    assert len(seen) == 1 and fuse.n_calls == first.n_calls + n < whole.n_calls - 10
+    assert cut.rhos.tolist() == RHOS[:1].tolist() and len(cut.rankers) == 1
+    np.testing.assert_array_equal(cut.coefs, path.coefs)
 
-    pull_back = solvers.scores.pull_back
 
-    def counted(self, *args, **kwargs):
-        fits.append(self.rho)
-        return fit(self, *args, **kwargs)
-
-    def interrupted(*args):
-        if len(fits) == 2:
-            raise KeyboardInterrupt
-        return pull_back(*args)
-
-    monkeypatch.setattr(SenSTIRRanker, "fit", counted)
-    monkeypatch.setattr(solvers.scores, "pull_back", interrupted)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "fit was interrupted|.*interrupted")
-        try:
-            path = walk(task, rhos=RHOS)
-        except KeyboardInterrupt:
-            path = None
-    assert len(fits) == 2
-    assert path is None or (path.rhos.tolist() == RHOS[:1].tolist() and path.coefs.shape == (1, 4))
+def test_an_interrupt_of_the_first_fit_leaves_what_it_has_found():
+    task = make_task(seed=1)
+    with pytest.warns(UserWarning, match="fit was interrupted"):
+        path = walk(task, rhos=RHOS, score_function=FusedScore(Fuse(8), on=("pull_back",)))
+    assert path.rhos.tolist() == RHOS[:1].tolist() and path.coefs.shape == (1, 4) and path.n_iters[0] < 8
 
 
 # German Credit

@@ -11,20 +11,22 @@ import polars as pl
 import pytest
 import reference
 import sklearn
-from sklearn.base import clone
+from instruments import Diary, Fuse, FusedScore, ScoreWithDiary
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import estimator_html_repr
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank._batches import Batch
 from skfairrank._exposure import disparity_coefficients
-from skfairrank._gains import discounts, normalized_gains
-from skfairrank._queries import Queries
+from skfairrank._gains import discounts
+from skfairrank._gradients import make_gradient
 from skfairrank._random import draw_keys
+from skfairrank._regularizers import ExposureHinge
 from skfairrank.metrics import group_exposure_disparity, ndcg_score
-from skfairrank.rankers import _base
-from skfairrank.rankers._fair_pg import FairExposureGradient
-from skfairrank.training import Batch, Data
+from skfairrank.rankers._ranking import RankingMixin
+from skfairrank.utilities import NDCG
 
 V = [[0.0, 1.0, 0.0, 0.0]]
 QUICK = {"max_iter": 20, "random_state": 0}
@@ -60,23 +62,28 @@ def test_scores_are_linear_in_the_features(make):
     assert all(values.shape == (20,) and np.isfinite(values).all() for values in ranker.history_.values())
 
 
-def fixed(coef, n_queries=2):
-    ranker = PlackettLuceRanker()
-    ranker.coef_, ranker.n_queries_, ranker.n_features_in_ = np.asarray(coef, float), n_queries, len(coef)
-    return ranker
+class Fixed(RankingMixin, BaseEstimator):
+    """What every ranker inherits, for given weights."""
+
+    def __init__(self, coef, n_queries=2):
+        self.coef = coef
+        self.n_queries = self.n_queries_ = n_queries
+
+    def predict(self, X):
+        return np.asarray(X) @ np.asarray(self.coef, float)
 
 
 def test_rank_is_by_descending_score_within_the_query_ties_in_row_order():
-    ranker, X = fixed([1.0]), np.array([[0.1], [2], [0.1], [3], [0.1], [2]])
+    ranker, X = Fixed([1.0]), np.array([[0.1], [2], [0.1], [3], [0.1], [2]])
     assert ranker.rank(X).tolist() == [4, 2, 5, 1, 6, 3]
     assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).tolist() == [3, 1, 4, 1, 2, 2]
     assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).dtype == np.int64
-    assert fixed([0.0]).rank(X, qid=[1, 0, 1, 0, 1, 0]).tolist() == [1, 1, 2, 2, 3, 3]
+    assert Fixed([0.0]).rank(X, qid=[1, 0, 1, 0, 1, 0]).tolist() == [1, 1, 2, 2, 3, 3]
 
 
 def test_one_row_has_rank_one():
     """Case 10."""
-    assert fixed([0.3]).rank([[0.2]]).tolist() == [1]
+    assert Fixed([0.3]).rank([[0.2]]).tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def test_any_form_of_qid_serves_every_method(form):
 
 
 def test_sampled_rankings_follow_the_policy_and_the_rows():
-    ranker = fixed([1.0])
+    ranker = Fixed([1.0])
     X, qid = np.array([[0.0], [np.log(3)], [0.0], [0.0]]), np.array(["b", "a", "a", "b"])
     ranks = ranker.sample_rankings(X, qid=qid, n_samples=20_000, random_state=0)
     first = (ranks == 1).mean(axis=0)
@@ -110,7 +117,7 @@ def test_score_is_the_ndcg_of_the_sorted_list_whatever_the_size_of_the_scores():
     ranker = PlackettLuceRanker(**QUICK).fit(X, y, qid=qid)
     score = ranker.score(X, y, qid=qid)
     assert score == ranker.score(X, y, qid=qid, sample_weight=None) == ndcg_score(y, ranker.predict(X), qid=qid)
-    assert fixed(1e-3 * ranker.coef_).score(X, y, qid=qid) == pytest.approx(score, abs=1e-12)
+    assert Fixed(1e-3 * ranker.coef_).score(X, y, qid=qid) == pytest.approx(score, abs=1e-12)
 
 
 def test_score_without_qid_after_several_queries_is_an_error_with_the_remedy():
@@ -124,7 +131,7 @@ def test_score_without_qid_after_several_queries_is_an_error_with_the_remedy():
 
 def test_score_takes_no_weights():
     with pytest.raises(ValueError, match="no sample_weight"):
-        fixed([1.0]).score([[1.0], [2.0]], [1, 0], qid=[0, 0], sample_weight=[1, 1])
+        Fixed([1.0]).score([[1.0], [2.0]], [1, 0], qid=[0, 0], sample_weight=[1, 1])
 
 
 def test_without_qid_fit_takes_one_query_and_warns():
@@ -302,7 +309,7 @@ def test_a_metric_inside_a_ranker_can_be_searched_over():
 @every_ranker
 def test_fit_and_score_request_their_metadata(make):
     requests = make().get_metadata_routing()
-    assert requests.fit.requests == {"qid": True, "sensitive_features": True}
+    assert requests.fit.requests == {"qid": True, "sensitive_features": True, "query_weight": True}
     assert requests.score.requests["qid"] is True
 
 
@@ -354,7 +361,7 @@ def test_a_warm_start_goes_on_from_the_last_weights(make):
 def test_a_warm_start_with_other_features_is_an_error():
     X, y, qid, _ = task()
     ranker = PlackettLuceRanker(warm_start=True, **QUICK).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="last fit had 4 features and X has 3"):
+    with pytest.raises(ValueError, match="last fit had 4 features and 4 parameters, and X has 3 features and 3"):
         ranker.fit(X[:, :3], y, qid=qid)
 
 
@@ -369,27 +376,11 @@ def test_a_warm_start_does_not_change_the_weights_of_the_last_fit_in_place():
 # Interruption
 
 
-class Bomb:
-    """Raises KeyboardInterrupt at its n-th call, else calls what it replaces."""
-
-    def __init__(self, original, n):
-        self.original, self.left = original, n
-
-    def __call__(self, *args, **kwargs):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-        return self.original(*args, **kwargs)
-
-
 @every_ranker
 @pytest.mark.parametrize("n", [1, 2, 11])
-def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(make, n, monkeypatch):
+def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(make, n):
     X, y, qid, g = task()
-    ranker = make(max_iter=15)
-    from skfairrank import training
-
-    monkeypatch.setattr(training.scores, "pull_back", Bomb(training.scores.pull_back, n))
+    ranker = make(max_iter=15, score_function=FusedScore(Fuse(n), on=("pull_back",)))
     with pytest.warns(UserWarning, match=rf"interrupted after {n - 1} of 15 steps") as seen:
         ranker.fit(X, y, qid=qid, sensitive_features=g)
     assert len(seen) == 1 and ranker.n_iter_ == n - 1
@@ -399,28 +390,26 @@ def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(make, n, monkeypatc
         assert ranker.lambda_ == ranker.history_["lambda"][-1]
 
 
-def test_an_interrupted_fit_has_the_weights_of_the_steps_it_took(monkeypatch):
-    from skfairrank import training
-
+def test_an_interrupted_fit_has_the_weights_of_the_steps_it_took():
     X, y, qid, _ = task()
     eight = PlackettLuceRanker(**{**QUICK, "max_iter": 8}).fit(X, y, qid=qid)
-    monkeypatch.setattr(training.scores, "values", Bomb(training.scores.values, 9))
+    score = FusedScore(Fuse(9), on=("values_of_rows",))
     with pytest.warns(UserWarning, match="interrupted after 8 of 500 steps"):
-        ranker = PlackettLuceRanker(**{**QUICK, "max_iter": 500}).fit(X, y, qid=qid)
+        ranker = PlackettLuceRanker(score_function=score, **{**QUICK, "max_iter": 500}).fit(X, y, qid=qid)
     np.testing.assert_array_equal(ranker.coef_, eight.coef_)
 
 
-def test_an_interrupted_search_for_the_best_weights_keeps_the_best(monkeypatch):
-    from skfairrank import training
-
-    X, y, qid, _ = task()
-    settings = {**QUICK, "early_stopping": True, "validation_fraction": 0.3, "learning_rate": 0.3, "max_iter": 100}
-    monkeypatch.setattr(training._linear, "adam_step", Bomb(training._linear.adam_step, 41))
-    with pytest.warns(UserWarning, match="interrupted"):
-        ranker = PlackettLuceRanker(**settings, n_iter_no_change=1000).fit(X, y, qid=qid)
-    best = np.argmax(ranker.validation_scores_)
-    monkeypatch.undo()
-    again = PlackettLuceRanker(**{**settings, "max_iter": int(best) + 1}, n_iter_no_change=1000).fit(X, y, qid=qid)
+def test_an_interrupted_search_for_the_best_weights_keeps_the_best():
+    """Of relevances that have nothing to do with the features: what is learned is noise."""
+    X, _, qid, _ = task()
+    y = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
+    settings = {"early_stopping": True, "validation_fraction": 0.3, "learning_rate": 0.3, "n_iter_no_change": 1000}
+    score = FusedScore(Fuse(41), on=("pull_back",))
+    with pytest.warns(UserWarning, match="interrupted after 40 of 100"):
+        ranker = PlackettLuceRanker(score_function=score, **{**QUICK, "max_iter": 100}, **settings).fit(X, y, qid=qid)
+    best = int(np.argmax(ranker.validation_scores_)) + 1  # a pass is a step
+    assert len(ranker.validation_scores_) == 40 > best
+    again = PlackettLuceRanker(**{**QUICK, "max_iter": best}, **settings).fit(X, y, qid=qid)
     np.testing.assert_array_equal(ranker.coef_, again.coef_)
 
 
@@ -528,25 +517,14 @@ def test_callbacks_and_early_stopping_go_together():
 # Memory
 
 
-def captured_data(monkeypatch):
-    seen, original = [], _base.train
-
-    def recording(data, *args, **kwargs):
-        seen.append(data)
-        return original(data, *args, **kwargs)
-
-    monkeypatch.setattr(_base, "train", recording)
-    return seen
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @every_ranker
-def test_training_reads_the_callers_array(make, dtype, monkeypatch):
+def test_training_reads_the_callers_array(make, dtype):
     """float32 stays float32, and a shuffled qid copies nothing."""
     X, y, qid, g = task()
-    X, seen = X.astype(dtype), captured_data(monkeypatch)
-    make().fit(X, y, qid=qid, sensitive_features=g)
-    assert seen[0].X.dtype == dtype and np.shares_memory(seen[0].X, X)
+    X, diary = X.astype(dtype), Diary()
+    make(score_function=ScoreWithDiary(diary)).fit(X, y, qid=qid, sensitive_features=g)
+    assert diary.X.dtype == dtype and np.shares_memory(diary.X, X)
 
 
 @every_ranker
@@ -557,13 +535,13 @@ def test_float32_gives_nearly_the_weights_of_float64(make):
     assert a == pytest.approx(b, rel=1e-9, abs=1e-12)  # products are summed in double precision
 
 
-def test_a_read_only_memory_map_is_trained_on(tmp_path, monkeypatch):
+def test_a_read_only_memory_map_is_trained_on(tmp_path):
     X, y, qid, _ = task()
-    seen = captured_data(monkeypatch)
+    diary = Diary()
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    ranker = SenSTIRRanker(V, **QUICK).fit(mapped, y, qid=qid)
-    assert np.shares_memory(seen[0].X, mapped) and not seen[0].X.flags.writeable
+    ranker = SenSTIRRanker(V, score_function=ScoreWithDiary(diary), **QUICK).fit(mapped, y, qid=qid)
+    assert np.shares_memory(diary.X, mapped) and not diary.X.flags.writeable
     np.testing.assert_array_equal(ranker.coef_, SenSTIRRanker(V, **QUICK).fit(X, y, qid=qid).coef_)
     np.testing.assert_array_equal(ranker.predict(mapped), ranker.predict(X))
 
@@ -656,20 +634,24 @@ def disparity_by_definition(h, y, group):
     return max(0.0, v[a] / M[a] - v[b] / M[b])
 
 
-def fair_gradient(kind, n_samples, h, y, group, offsets, weight, key=None):
-    queries = Queries(np.arange(len(offsets) - 1), np.arange(len(h)), offsets, True)
-    discount = discounts(int(np.diff(offsets).max()))
-    data = Data(np.empty((len(h), 0)), queries, normalized_gains(y, offsets, discount), discount)
-    coefficients = disparity_coefficients(y, group, offsets)[0]
-    batch = Batch(np.arange(queries.n_queries), np.arange(len(h)), offsets, data.gain, key)
-    return FairExposureGradient(data, kind, n_samples, coefficients, weight)(batch, h)
+def fair_gradient(kind, n_samples, h, y, group, offsets, weight, key=0):
+    """Gradient in the scores of utility less weight times disparity, query by query; utilities; the mean disparity."""
+    tables, numbers = NDCG().tables(y, offsets), np.arange(len(offsets) - 1)
+    batch = Batch(
+        np.empty((len(h), 0)), np.arange(len(h)), offsets, numbers, tables.gain, np.empty(0), np.ones(len(numbers)),
+        np.uint64(key),
+    )  # fmt: skip
+    coefficients, gradient = disparity_coefficients(y, group, offsets)[0], make_gradient(kind, n_samples)
+    in_scores, utility = gradient(batch, h, tables.discount)
+    hinge = ExposureHinge(coefficients, offsets, discounts(len(tables.discount)), strength=weight)
+    penalty = hinge.pull_scores(batch, h, gradient, in_scores)
+    return in_scores, utility, penalty
 
 
 @pytest.mark.parametrize("weight", [0.5, 3.0])
 def test_the_exact_gradient_of_fair_exposure_is_the_slope_of_its_objective(weight):
     h, y, group, offsets = exposure_problem(15)
-    discount = discounts(5)
-    gain = normalized_gains(y, offsets, discount)
+    gain, discount, _ = NDCG().tables(y, offsets)
     parts = [slice(lo, hi) for lo, hi in zip(offsets[:-1], offsets[1:])]
     disparities = np.array([disparity_by_definition(h[p], y[p], group[p]) for p in parts])
     assert (disparities > 0.05).sum() == 2 and (disparities == 0).sum() == 1

@@ -2,12 +2,12 @@
 
 import warnings
 
-import numba
 import numpy as np
 import pytest
 import reference
 import sklearn
 from _data import shared_data
+from instruments import Fuse, FusedScore, needs_two_threads, on_threads
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from small_tasks import (
@@ -22,10 +22,12 @@ from small_tasks import (
 )
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank import _threads as threads
-from skfairrank import solvers as core
+from skfairrank._batches import ArrayBatches
+from skfairrank._queries import Queries
+from skfairrank.adversaries import ExactBox, Zeros
 from skfairrank.metrics import kendall_tau_score, stochastic_ndcg_score
-from skfairrank.solvers import Zeros, zeros_of
+from skfairrank.scores import LinearScore
+from skfairrank.utilities import Tables
 
 TIGHT = {"solver": "lbfgs", "max_iter": 5000, "tol": 1e-7}
 OBLIQUE = np.array([[1.0, 1.0, 0.0, 0.0]])
@@ -548,16 +550,12 @@ def test_the_order_of_rows_within_queries_does_not_matter(fit):
 
 
 @every_fit
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
-def test_the_number_of_threads_does_not_matter(fit, monkeypatch):
-    task, before, found = make_task(MIXED, seed=1), numba.get_num_threads(), []
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
-    try:
-        for n in (1, 2):
-            numba.set_num_threads(n)
+@needs_two_threads
+def test_the_number_of_threads_does_not_matter(fit):
+    task, found = make_task(MIXED, seed=1), []
+    for n in (1, 2):
+        with on_threads(n):
             found.append(fit(task).coef_)
-    finally:
-        numba.set_num_threads(before)
     np.testing.assert_array_equal(*found)
 
 
@@ -782,20 +780,18 @@ def test_solvers_hand_over_to_each_other():
 # Interruption and callbacks
 
 
+def with_fuse(n=None):
+    """The parameter of a fit that is interrupted at its n-th gradient, and the fuse."""
+    fuse = Fuse(n)
+    return {"score_function": FusedScore(fuse, on=("pull_back",))}, fuse
+
+
 @every_fit
 @pytest.mark.parametrize("n", [1, 2, 9])
-def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(fit, n, monkeypatch):
-    task, calls = make_task(MIXED, seed=1), []
-
-    def pull_back(*args, original=core.scores.pull_back):
-        calls.append(1)
-        if len(calls) == n:
-            raise KeyboardInterrupt
-        return original(*args)
-
-    monkeypatch.setattr(core.scores, "pull_back", pull_back)
+def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(fit, n):
+    task = make_task(MIXED, seed=1)
     with pytest.warns(UserWarning, match=r"interrupted after \d+ ") as seen:
-        ranker = fit(task)
+        ranker = fit(task, **with_fuse(n)[0])
     assert len(seen) == 1 and ranker.n_iter_ < n
     assert all(len(values) == ranker.n_iter_ for values in ranker.history_.values())
     assert np.isfinite(ranker.predict(task.X)).all()
@@ -804,23 +800,13 @@ def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(fit, n, monkeypatch
 
 
 @pytest.mark.parametrize("from_the_end", [8, 12, 20])
-def test_an_interrupt_near_the_end_leaves_nearly_the_solution(from_the_end, monkeypatch):
+def test_an_interrupt_near_the_end_leaves_nearly_the_solution(from_the_end):
     """Not what the budget's last trial, within a kink, happened to be at."""
-    task, calls, original = make_task(MIXED, seed=1), [], core.scores.pull_back
-    last = 0
-
-    def pull_back(*args):
-        calls.append(1)
-        if len(calls) == last:
-            raise KeyboardInterrupt
-        return original(*args)
-
-    monkeypatch.setattr(core.scores, "pull_back", pull_back)
-    solved = fit_budget(task, RAW[:2], 0.1)
-    last = len(calls) - from_the_end
-    calls.clear()
+    task = make_task(MIXED, seed=1)
+    settings, calls = with_fuse()
+    solved = fit_budget(task, RAW[:2], 0.1, **settings)
     with pytest.warns(UserWarning, match="interrupted"):
-        ranker = fit_budget(task, RAW[:2], 0.1)
+        ranker = fit_budget(task, RAW[:2], 0.1, **with_fuse(calls.n_calls - from_the_end)[0])
     objective = budget_objective(task, metric_of(RAW[:2]).estimator.sensitive_basis_, 0.1)
     assert objective(ranker.coef_) > objective(solved.coef_) - 1e-4
 
@@ -870,6 +856,12 @@ def test_a_callback_sees_iterations_and_ends_them(kind):
 
 
 # Relaxed
+
+
+def zeros_of(w, raw, tolerance=1e-10):
+    """Which weights are zero, and which directions, relative to the largest weight."""
+    along = np.abs(raw @ w) / np.linalg.norm(raw, axis=1)
+    return Zeros(np.abs(w) <= tolerance * np.abs(w).max(), along <= tolerance * np.abs(w).max())
 
 
 @pytest.mark.parametrize("relax", [0.3, 0.95])
@@ -954,25 +946,27 @@ def test_relax_is_a_share(relax):
         fit_box(task, OBLIQUE, 0.1, relax=relax)
 
 
+def box_of(raw, d=4):
+    """The closed form for rows of which only the number matters."""
+    source = ArrayBatches(np.zeros((2, d)), Queries.single(2), Tables(np.zeros(2), np.ones(2)))
+    return ExactBox().prepare(source, LinearScore(), metric_of(raw).estimator)
+
+
 def test_zeros_and_their_projector():
-    raw = np.array([[1.0, 1, 0, 0], [2.0, 0, 0, 0], [0, 0, 1.0, -1.0]])
-    zeros = zeros_of(np.array([0.0, 3.0, -1e-12, 5.0]), raw)
+    box = box_of(np.array([[1.0, 1, 0, 0], [2.0, 0, 0, 0], [0, 0, 1.0, -1.0]]))
+    zeros = box.zeros(np.array([0.0, 3.0, -1e-12, 5.0]))
     assert zeros.features.tolist() == [True, False, True, False]
     assert zeros.directions.tolist() == [False, True, False]
-    assert zeros_of(np.array([1e-11, 3.0, 1.0, 1.0]), raw, tolerance=1e-9).features.tolist() == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    loose = box.zeros(np.array([1e-11, 3.0, 1.0, 1.0]), tolerance=1e-9)
+    assert loose.features.tolist() == [True, False, False, False]
     # w_0 = 0 once as a weight and once as a direction, and w_2 = w_3: what is left is (0, 1, 0, 0) and (0, 0, 1, 1)
-    projector = Zeros(np.array([True, False, False, False]), np.array([False, True, True])).projector(raw)
+    projector = box.projector(Zeros(np.array([True, False, False, False]), np.array([False, True, True])))
     expected = np.diag([0.0, 1.0, 0.5, 0.5])
     expected[2, 3] = expected[3, 2] = 0.5
     assert projector == pytest.approx(expected, abs=1e-14)
-    none = zeros_of(np.ones(2), np.zeros((0, 2)))
-    assert none.projector(np.zeros((0, 2))) == pytest.approx(np.eye(2))
-    assert zeros_of(np.zeros(2), np.zeros((0, 2))).features.all()
+    bare = box_of(np.zeros((0, 2)), d=2)
+    assert bare.projector(bare.zeros(np.ones(2))) == pytest.approx(np.eye(2))
+    assert bare.zeros(np.zeros(2)).features.all()
 
 
 # German Credit

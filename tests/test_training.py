@@ -2,20 +2,26 @@
 
 import warnings
 
-import numba
 import numpy as np
 import pytest
 import reference
+from instruments import Diary, Fuse, FusedAdversary, ScoreWithDiary, StartAt, needs_two_threads, on_threads
 from sklearn.base import clone
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, scores
-from skfairrank import _threads as threads
-from skfairrank import training as core
+from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank._batches import ArrayBatches
+from skfairrank._gradients import make_gradient
 from skfairrank._queries import Queries
-from skfairrank.rankers import _base
+from skfairrank._regularizers import Invariance, Regularizer
+from skfairrank._solvers import Problem, TrainingState, train
+from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, make_adversary
+from skfairrank.metrics import stochastic_ndcg_score
+from skfairrank.scores import LinearScore
+from skfairrank.utilities import NDCG
 
 SIZES = (4, 1, 3, 4, 2, 3, 4)
 FAST = {"max_iter": 25, "n_samples": 5, "batch_size": 3, "random_state": 3}
+START = np.array([0.02, -0.01, 0.03, 0.0, -0.02])
 
 
 def problem(sizes=SIZES, d=5, seed=0, dtype=np.float64):
@@ -30,64 +36,130 @@ def directions(K, d=5, seed=1):
     return np.random.default_rng(seed).normal(size=(K, d)) * 2 if K else None
 
 
+def fitted_metric(V):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Nothing is treated as sensitive")
+        return SensitiveSubspaceMetric(V).fit(np.zeros((2, 5)))
+
+
 def fit(ranker, X, y, qid, **kwargs):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Nothing is treated as sensitive")
         return ranker.fit(X, y, qid=qid, **kwargs)
 
 
+def batches_of(X, y, qid):
+    queries = Queries.from_qid(qid, len(qid))
+    return ArrayBatches(X, queries, NDCG().tables(queries.group(y), queries.offsets))
+
+
 # Against the twin
 
 
+class Drawn:
+    """A fit's batches, the noise of its rankings, and the starts of its attacks, drawn from streams like those it is given."""
+
+    def __init__(self, qid, source, *, batch_size, n_steps, n_samples):
+        rows, stream, found = [np.flatnonzero(qid == q) for q in np.unique(qid)], source.stream(batch_size, *streams()), []
+        while len(found) < n_steps:
+            found += stream.take(n_steps - len(found))
+        self.batches = [[rows[q] for q in batch.queries] for batch in found]
+        self.noise = [
+            [reference.exponentials(batch.key, b, n_samples, len(rows[q])) for b, q in enumerate(batch.queries)]
+            for batch in found
+        ]
+
+    def starts(self, rng, n_plain, n_shared, width, n_moved):
+        """Of each item, from a number of starts that the items of a step share, or from one of its own (None)."""
+        out = [None] * n_plain
+        for batch in self.batches[n_plain:]:
+            sizes = list(map(len, batch))
+            drawn = width * (2 * rng.random((n_shared or sum(sizes), n_moved)) - 1)
+            if n_shared:
+                out.append([drawn[np.arange(n) % n_shared] for n in sizes])
+            else:
+                out.append(np.split(drawn, np.cumsum(sizes)[:-1]))
+        return out
+
+
+def streams():
+    """For the order of the queries, and for the noise."""
+    return np.random.default_rng(8), np.random.default_rng(9)
+
+
+def trained(source, gradient, regularizer, *, n_steps, batch_size, learning_rate, alpha=0.0):
+    state = TrainingState(START.copy(), multiplier=regularizer.multiplier)
+    order, noise = streams()
+    train(
+        Problem(source, LinearScore(), gradient, regularizer, alpha), state, max_iter=n_steps, batch_size=batch_size,
+        learning_rate=learning_rate, order_rng=order, noise_rng=noise,
+    )  # fmt: skip
+    assert state.n_iter == n_steps and not state.interrupted
+    return state
+
+
 @pytest.mark.parametrize("K", [0, 1, 2])
-@pytest.mark.parametrize("n_starts", [None, 4])
-@pytest.mark.parametrize("fair_start", [0.0, 0.4])
-def test_a_fit_is_algorithm_1(K, n_starts, fair_start):
-    """Plain NumPy, query by query and item by item, from the same random streams: weights, lambda and the whole history."""
-    X, y, qid = problem()
-    V = directions(K)
-    settings = {"rho": 0.7, "epsilon": 0.01, "max_iter": 25, "batch_size": 3, "learning_rate": 0.05, "n_samples": 5,
-                "alpha": 0.02, "fair_start": fair_start}  # fmt: skip
-    ranker = fit(
-        SenSTIRRanker(V, subspace_n_starts=n_starts, subspace_step_size=0.01, subspace_n_steps=6, full_n_steps=7,
-                      subspace_init=0.02, full_step_size=0.01, dual_step="paper", random_state=3, **settings),
-        X, y, qid,
+@pytest.mark.parametrize("sizes, n_starts", [(SIZES, None), ((4,) * 7, 4)], ids=["own starts", "shared starts"])
+@pytest.mark.parametrize("n_plain", [0, 10])
+def test_training_is_algorithm_1(K, sizes, n_starts, n_plain):
+    """Plain NumPy, query by query and item by item: weights, lambda and the whole history."""
+    X, y, qid = problem(sizes)
+    source, metric = batches_of(X, y, qid), fitted_metric(directions(K))
+    adversary = Ascent(
+        epsilon=0.01, subspace_n_starts=n_starts, subspace_step_size=0.01, subspace_n_steps=6, subspace_init=0.02,
+        full_step_size=0.01, full_n_steps=7, dual_step="paper",
     )  # fmt: skip
-    raw = np.zeros((0, 5)) if V is None else V
+    invariance = Invariance(adversary, metric, strength=0.7, n_plain=n_plain, rng=np.random.default_rng(3))
+    settings = {"learning_rate": 0.05, "alpha": 0.02}
+    state = trained(source, make_gradient("reinforce", 5), invariance, n_steps=25, batch_size=3, **settings)
+    drawn = Drawn(qid, source, batch_size=3, n_steps=25, n_samples=5)
     w, lambda_, history = reference.senstir(
-        X, y, [np.flatnonzero(qid == q) for q in range(len(SIZES))],
-        raw=raw, basis=np.linalg.qr(raw.T)[0].T, steps=(0.01, 6, 0.01, 7), subspace_init=0.02, n_starts=n_starts, seed=3,
-        **settings,
+        X, y, START, batches=drawn.batches, noise=drawn.noise, rho=0.7, n_plain=n_plain,
+        starts=drawn.starts(np.random.default_rng(3), n_plain, n_starts, 0.02 if K else 0.01, K or 5),
+        raw=metric.directions_, basis=metric.basis_, epsilon=0.01, steps=(0.01, 6, 0.01, 7), **settings,
     )  # fmt: skip
-    assert ranker.coef_ == pytest.approx(w, rel=1e-8, abs=1e-12)
-    assert ranker.lambda_ == pytest.approx(lambda_, rel=1e-7)
+    assert state.theta == pytest.approx(w, rel=1e-8, abs=1e-12)
+    assert state.multiplier == pytest.approx(lambda_, rel=1e-7)
     for column, name in enumerate(("utility", "regularizer", "query_distance", "lambda")):
-        assert ranker.history_[name] == pytest.approx(history[:, column], rel=1e-7, abs=1e-14), name
-    plain = round(fair_start * 25)
-    assert (ranker.history_["lambda"][:plain] == 2).all() and (ranker.history_["regularizer"][:plain] == 0).all()
-    acts = ranker.history_["regularizer"][plain:] > 0
+        assert state.history[name] == pytest.approx(history[:, column], rel=1e-7, abs=1e-14), name
+    assert (state.history["lambda"][:n_plain] == 2).all() and (state.history["regularizer"][:n_plain] == 0).all()
+    acts = state.history["regularizer"][n_plain:] > 0
     assert acts.all() if K else acts.sum() > len(acts) / 2
 
 
-@pytest.mark.parametrize("gradient", ["reinforce", "plrank", "exact"])
+def exact_gradient(h, gain, discount, _):
+    return reference.expected_utility_gradient(h, gain, discount), reference.expected_utility(h, gain, discount)
+
+
+TWINS = {"reinforce": reference.reinforce, "plrank": reference.plrank, "exact": exact_gradient}
+
+
+@pytest.mark.parametrize("kind", TWINS)
 @pytest.mark.parametrize("batch_size", [1, 3, 7, 50])
-def test_a_plain_fit_is_stochastic_gradient_ascent(gradient, batch_size):
+def test_training_without_a_regulariser_is_stochastic_gradient_ascent(kind, batch_size):
     X, y, qid = problem(seed=1)
-    settings = {"max_iter": 20, "batch_size": batch_size, "learning_rate": 0.1, "n_samples": 4, "alpha": 0.0}
-    ranker = PlackettLuceRanker(gradient=gradient, random_state=8, **settings).fit(X, y, qid=qid)
-    twins = {
-        "reinforce": reference.reinforce,
-        "plrank": reference.plrank,
-        "exact": lambda h, gain, discount, _: (
-            reference.expected_utility_gradient(h, gain, discount), reference.expected_utility(h, gain, discount)
-        ),
-    }  # fmt: skip
+    source = batches_of(X, y, qid)
+    state = trained(
+        source, make_gradient(kind, 4), Regularizer(), n_steps=20, batch_size=batch_size, learning_rate=0.1
+    )
+    drawn = Drawn(qid, source, batch_size=batch_size, n_steps=20, n_samples=4)
     w, _, history = reference.senstir(
-        X, y, [np.flatnonzero(qid == q) for q in range(len(SIZES))], raw=np.zeros((0, 5)), basis=np.zeros((0, 5)), rho=0,
-        epsilon=0, steps=None, subspace_init=0, n_starts=None, fair_start=0, seed=8, gradient=twins[gradient], **settings,
-    )  # fmt: skip
-    assert ranker.coef_ == pytest.approx(w, rel=1e-9, abs=1e-12)
-    assert ranker.history_["utility"] == pytest.approx(history[:, 0], rel=1e-10)
+        X, y, START, batches=drawn.batches, noise=drawn.noise, learning_rate=0.1, gradient=TWINS[kind]
+    )
+    assert state.theta == pytest.approx(w, rel=1e-9, abs=1e-12)
+    assert state.history["utility"] == pytest.approx(history[:, 0], rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_a_named_adversary_has_the_rankers_own_settings(name):
+    """Every parameter of its own, each with another value."""
+    settings = {
+        "epsilon": 0.011, "subspace_step_size": 0.012, "subspace_n_steps": 13, "subspace_init": 0.014, "subspace_n_starts": 15,
+        "full_step_size": 0.016, "full_n_steps": 17, "subspace_radius": 0.18, "gap_radius": 0.19, "feature_radius": 0.2,
+        "dual_step": "budget",
+    }  # fmt: skip
+    given = make_adversary(name, SenSTIRRanker(adversary=name, **settings)).get_params()
+    assert given == {key: settings[key] for key in given} and len(given) >= 2
 
 
 @pytest.mark.parametrize("adversary", ["exact", "exact_box"])
@@ -96,12 +168,11 @@ def test_a_fit_with_an_exact_adversary_subtracts_its_gradient(adversary):
     X, y, qid = problem(seed=2)
     V, w0 = directions(2), np.array([0.5, -1.0, 0.3, 0.8, -0.2])
     radii = {"subspace_radius": 0.3, "feature_radius": 0.05}
-    ranker = SenSTIRRanker(
-        V, adversary=adversary, gradient="exact", rho=0.4, epsilon=0.2, alpha=0.3, fair_start=0.0, max_iter=1, batch_size=99,
-        learning_rate=1e-3, warm_start=True, random_state=0, **radii,
-    )  # fmt: skip
-    ranker.coef_, ranker.lambda_ = w0.copy(), 5.0
-    ranker.fit(X, y, qid=qid)
+    settings = {
+        "adversary": adversary, "gradient": "exact", "rho": 0.4, "epsilon": 0.2, "alpha": 0.3, "fair_start": 0.0,
+        "batch_size": 99, "learning_rate": 1e-3, "random_state": 0, "score_function": StartAt(w0), **radii,
+    }  # fmt: skip
+    ranker = SenSTIRRanker(V, max_iter=1, **settings).fit(X, y, qid=qid)
     rows = [np.flatnonzero(qid == q) for q in range(len(SIZES))]
     basis = np.linalg.qr(V.T)[0].T
 
@@ -124,9 +195,7 @@ def test_a_fit_with_an_exact_adversary_subtracts_its_gradient(adversary):
     assert ranker.coef_ - w0 == pytest.approx(1e-3 * np.sign(slope), rel=1e-4)
     assert ranker.history_["regularizer"][0] == pytest.approx(penalty(w0), rel=1e-8)
     moved = ranker.coef_.copy()
-    again = SenSTIRRanker(**{**ranker.get_params(), "max_iter": 2, "warm_start": True})
-    again.coef_, again.lambda_ = w0.copy(), 5.0
-    again.fit(X, y, qid=qid)
+    again = SenSTIRRanker(V, max_iter=2, **settings).fit(X, y, qid=qid)
     slope2 = reference.finite_difference(objective, moved, step=1e-4)
     m, v = 0.9 * 0.1 * slope + 0.1 * slope2, 0.999 * 0.001 * slope**2 + 0.001 * slope2**2
     expected = moved + 1e-3 * (m / (1 - 0.81)) / (np.sqrt(v / (1 - 0.999**2)) + 1e-8)
@@ -151,10 +220,13 @@ def test_fair_start_resets_the_optimiser():
 # Batches
 
 
-def all_batches(queries, batch_size, n_steps, at_most=512):
-    data = core.Data(np.empty((0, 0)), queries, np.arange(100.0), np.empty(0))
-    stream = core.BatchStream(data, batch_size, *np.random.default_rng(0).spawn(2))
-    found = []
+def all_batches(qid, batch_size, n_steps, at_most=512, chosen=None, at_once=None):
+    """Their gains number the rows."""
+    source = batches_of(np.empty((len(qid), 0)), np.zeros(len(qid)), qid)
+    source.tables = source.tables._replace(gain=source.queries.group(np.arange(float(len(qid)))))
+    source = source if chosen is None else source.subset(np.array(chosen))
+    stream, found = source.stream(batch_size, *streams()), []
+    stream.at_once = at_once or stream.at_once
     while len(found) < n_steps:
         found += stream.take(min(at_most, n_steps - len(found)))
     return found
@@ -163,8 +235,7 @@ def all_batches(queries, batch_size, n_steps, at_most=512):
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7])
 def test_batches_are_passes_over_all_queries(batch_size):
     _, _, qid = problem()
-    queries = Queries.from_qid(qid, len(qid))
-    found = all_batches(queries, batch_size, 42)
+    found = all_batches(qid, batch_size, 42)
     drawn = np.concatenate([b.queries for b in found])
     assert len(found) == 42 and all(len(b.queries) == batch_size for b in found)
     passes = drawn[: len(drawn) // 7 * 7].reshape(-1, 7)
@@ -178,28 +249,35 @@ def test_batches_are_passes_over_all_queries(batch_size):
 
 def test_a_batch_larger_than_the_data_is_all_of_it():
     _, _, qid = problem()
-    for b in all_batches(Queries.from_qid(qid, len(qid)), 100, 5):
+    for b in all_batches(qid, 100, 5):
         assert sorted(b.queries) == list(range(7))
 
 
 @pytest.mark.parametrize("at_most", [1, 2, 5, 100])
-def test_random_streams_do_not_depend_on_how_many_steps_are_prepared(at_most, monkeypatch):
+def test_random_streams_do_not_depend_on_how_many_steps_are_prepared(at_most):
     _, _, qid = problem()
-    queries = Queries.from_qid(qid, len(qid))
-    whole = all_batches(queries, 3, 30)
-    monkeypatch.setattr(core, "_ROWS", 40)
-    for a, b in zip(whole, all_batches(queries, 3, 30, at_most=at_most), strict=True):
+    for a, b in zip(all_batches(qid, 3, 30), all_batches(qid, 3, 30, at_most=at_most, at_once=3), strict=True):
         assert a.queries.tolist() == b.queries.tolist() and a.rows.tolist() == b.rows.tolist()
         assert a.key == b.key
 
 
 def test_batches_of_a_subset_of_queries_stay_in_it():
-    """As early stopping trains: rows keep their numbers in X."""
+    """As early stopping trains: rows keep their numbers in X, and queries theirs."""
     _, _, qid = problem()
-    queries = Queries.from_qid(qid, len(qid)).subset(np.array([1, 4, 6]))
-    for b in all_batches(queries, 2, 9):
-        assert set(qid[b.rows]) <= {1, 4, 6}
-        assert b.rows.tolist() == [r for k in b.queries for r in np.flatnonzero(qid == [1, 4, 6][k])]
+    for b in all_batches(qid, 2, 9, chosen=[1, 4, 6]):
+        assert set(b.queries) <= {1, 4, 6}
+        assert b.rows.tolist() == b.gain.tolist() == [r for q in b.queries for r in np.flatnonzero(qid == q)]
+
+
+@pytest.mark.parametrize("chosen", [None, [0, 2, 5]])
+def test_batches_in_order_are_all_queries_once(chosen):
+    X, y, qid = problem()
+    source = batches_of(X, y, qid) if chosen is None else batches_of(X, y, qid).subset(np.array(chosen))
+    found = list(source.in_order())
+    ids = np.unique(qid) if chosen is None else chosen
+    assert np.concatenate([b.queries for b in found]).tolist() == list(ids)
+    assert np.concatenate([b.rows for b in found]).tolist() == [r for q in ids for r in np.flatnonzero(qid == q)]
+    assert np.concatenate([np.diff(b.offsets) for b in found]).tolist() == [SIZES[q] for q in ids]
 
 
 # What must not change a bit
@@ -261,38 +339,28 @@ def test_relabelling_queries_in_order_gives_the_same_weights_to_the_bit(names):
     np.testing.assert_array_equal(ranker.fit(X, y, qid=qid).coef_, ranker.fit(X, y, qid=np.array(names)[qid]).coef_)
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@needs_two_threads
 @pytest.mark.parametrize("name", RANKERS)
-def test_any_number_of_threads_gives_the_same_weights_to_the_bit(name, monkeypatch):
+def test_any_number_of_threads_gives_the_same_weights_to_the_bit(name):
     X, y, qid = problem(seed=5)
     g = np.random.default_rng(0).integers(0, 2, len(qid))
-    before, found = numba.get_num_threads(), [RANKERS[name].fit(X, y, qid=qid, sensitive_features=g).coef_]
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
-    try:
-        for n in (1, 2):
-            numba.set_num_threads(n)
-            found.append(RANKERS[name].fit(X, y, qid=qid, sensitive_features=g).coef_)
-    finally:
-        numba.set_num_threads(before)
-    np.testing.assert_array_equal(found[1], found[0])
-    np.testing.assert_array_equal(found[2], found[0])
+    one = RANKERS[name].fit(X, y, qid=qid, sensitive_features=g).coef_
+    for n in (1, 2):
+        with on_threads(n):
+            np.testing.assert_array_equal(RANKERS[name].fit(X, y, qid=qid, sensitive_features=g).coef_, one)
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@needs_two_threads
 @pytest.mark.parametrize("n", [0, 1, 4096, 4097, 20_000])
-def test_scores_of_many_rows_have_the_same_bits_on_any_number_of_threads(n, monkeypatch):
-    rng = np.random.default_rng(0)
+def test_scores_of_many_rows_have_the_same_bits_on_any_number_of_threads(n):
+    rng, score = np.random.default_rng(0), LinearScore()
     X, w, g, rows = rng.normal(size=(500, 7)), rng.normal(size=7), rng.normal(size=n), rng.integers(0, 500, n)
-    before, found = numba.get_num_threads(), []
-    for worth in (1e18, 1):
-        monkeypatch.setattr(threads, "WORTH_A_THREAD", worth)
-        try:
-            numba.set_num_threads(2)
+    found = []
+    for n_threads in (1, 2):
+        with on_threads(n_threads):
             back = np.empty(7)
-            scores.pull_back(X, rows, g, 0.5, back)
-            found.append(np.r_[scores.values(X, rows, w), scores.all_values(X, w), back])
-        finally:
-            numba.set_num_threads(before)
+            score.pull_back(w, X, rows, g, 0.5, back)
+            found.append(np.r_[score.values_of_rows(w, X, rows), score.values_of_rows(w, X), back])
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], np.r_[X[rows] @ w, X @ w, 0.5 * g @ X[rows]], rtol=1e-10, atol=1e-10)
 
@@ -305,23 +373,26 @@ def test_reports_do_not_change_the_weights(capsys):
 
 
 @pytest.mark.parametrize("gradient", ["reinforce", "plrank", "exact"])
-def test_no_regulariser_is_the_plain_ranker_to_the_bit(gradient, monkeypatch):
+def test_no_regulariser_is_the_plain_ranker_to_the_bit(gradient):
     """Case 20: rho = 0 attacks nothing, solves no transport, and resets nothing; nor does a fairness weight of 0."""
-    monkeypatch.setattr("skfairrank.adversary.Ascent.attack", lambda *a: pytest.fail("attacked"))
     X, y, qid = problem()
     g = np.arange(len(qid)) % 2
-    common = {**FAST, "gradient": gradient, "alpha": 0.1}
+    common, attacks = {**FAST, "gradient": gradient, "alpha": 0.1}, Fuse()
+    ascent, box = FusedAdversary(Ascent(), attacks), FusedAdversary(ExactBox(), attacks)
     plain = PlackettLuceRanker(**common).fit(X, y, qid=qid)
     for other in (
-        SenSTIRRanker(directions(2), rho=0, fair_start=0.5, **common),
-        SenSTIRRanker(rho=0.0, adversary="exact_box", **common),
-        SenSTIRRanker(directions(2), rho=0.3, fair_start=1.0, **common),
+        SenSTIRRanker(directions(2), adversary=ascent, rho=0, fair_start=0.5, **common),
+        SenSTIRRanker(rho=0.0, adversary=box, **common),
+        SenSTIRRanker(directions(2), adversary=ascent, rho=0.3, fair_start=1.0, **common),
         FairPGRanker(fairness_weight=0, **common),
     ):
         other.fit(X, y, qid=qid, sensitive_features=g)
         np.testing.assert_array_equal(other.coef_, plain.coef_)
         for key in plain.history_:
             np.testing.assert_array_equal(other.history_[key], plain.history_[key])
+    assert attacks.n_calls == 0
+    SenSTIRRanker(directions(2), adversary=ascent, rho=0.3, fair_start=0.0, **common).fit(X, y, qid=qid)
+    assert attacks.n_calls == 25
     with pytest.warns(UserWarning, match="no sensitive_features"):
         np.testing.assert_array_equal(FairPGRanker(**common).fit(X, y, qid=qid).coef_, plain.coef_)
 
@@ -415,9 +486,8 @@ def test_queries_without_a_choice_teach_exactly_nothing(gradient):
     X, _, _ = problem(sizes=(3, 3, 1, 1))
     qid, y = np.repeat(np.arange(4), (3, 3, 1, 1)), np.array([0, 0, 0, 2, 2, 2, 3, 0.0])
     with pytest.warns(UserWarning, match="All relevances are equal within each query"):
-        ranker = PlackettLuceRanker(gradient=gradient, **FAST).fit(X, y, qid=qid)
-    start = np.random.default_rng(3).spawn(5)[0].uniform(-1e-4, 1e-4, 5)
-    np.testing.assert_array_equal(ranker.coef_, start)
+        ranker = PlackettLuceRanker(gradient=gradient, score_function=StartAt(START), **FAST).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, START)
 
 
 @pytest.mark.parametrize("gradient", ["reinforce", "plrank", "exact"])
@@ -471,17 +541,11 @@ def noisy_task(n_queries=60, seed=0):
     return X, y, rng.permutation(np.repeat(np.arange(n_queries), 5))
 
 
-def hold_out(monkeypatch):
-    """Records which queries a fit holds out."""
-    seen, original = {}, _base.PlackettLuceRanker._hold_out
-
-    def recording(self, data, rng):
-        kept, held_out = original(self, data, rng)
-        seen["kept"], seen["held out"] = kept.queries.ids, held_out.ids
-        return kept, held_out
-
-    monkeypatch.setattr(_base.PlackettLuceRanker, "_hold_out", recording)
-    return seen
+def fit_with_diary(ranker, X, y, qid, **kwargs):
+    """The ranker, the ids of the queries that it trains on and that it holds out, and its diary."""
+    diary = Diary()
+    ranker.set_params(score_function=ScoreWithDiary(diary)).fit(X, y, qid=qid, **kwargs)
+    return ranker, np.unique(qid[diary.rows_trained_on]), np.unique(qid[diary.rows_looked_at]), diary
 
 
 STOPPING = {
@@ -493,34 +557,29 @@ STOPPING = {
 }
 
 
-def test_whole_queries_are_held_out(monkeypatch):
-    seen = hold_out(monkeypatch)
+def test_whole_queries_are_held_out():
     X, y, qid = noisy_task()
-    PlackettLuceRanker(**STOPPING).fit(X, y, qid=qid)
-    assert len(seen["held out"]) == 15 and len(seen["kept"]) == 45
-    assert sorted([*seen["held out"], *seen["kept"]]) == list(range(60))
+    _, kept, held_out, diary = fit_with_diary(PlackettLuceRanker(**STOPPING), X, y, qid)
+    assert len(held_out) == 15 and len(kept) == 45 and sorted([*held_out, *kept]) == list(range(60))
+    assert len(diary.rows_looked_at) == 75 and len(diary.rows_trained_on) == 225
 
 
-def test_held_out_queries_do_not_train(monkeypatch):
+def test_held_out_queries_do_not_train():
     """Other relevances there: the same steps."""
-    seen = hold_out(monkeypatch)
     X, y, qid = noisy_task()
     settings = {**STOPPING, "n_iter_no_change": 10_000, "max_iter": 200}
-    a = PlackettLuceRanker(**settings).fit(X, y, qid=qid)
-    y[np.isin(qid, seen["held out"])] = np.arange(75)
+    a, _, held_out, _ = fit_with_diary(PlackettLuceRanker(**settings), X, y, qid)
+    y[np.isin(qid, held_out)] = np.arange(75)
     b = PlackettLuceRanker(**settings).fit(X, y, qid=qid)
     np.testing.assert_array_equal(a.history_["utility"], b.history_["utility"])
     assert a.validation_scores_.tolist() != b.validation_scores_.tolist()
 
 
-def test_the_best_weights_on_held_out_queries_are_kept(monkeypatch):
-    from skfairrank.metrics import stochastic_ndcg_score
-
-    seen = hold_out(monkeypatch)
+def test_the_best_weights_on_held_out_queries_are_kept():
     X, y, qid = noisy_task()
-    ranker = PlackettLuceRanker(**STOPPING).fit(X, y, qid=qid)
-    rows = np.isin(qid, seen["held out"]) & np.isin(qid, np.unique(qid[y > 0]))
-    score = stochastic_ndcg_score(y[rows], ranker.predict(X[rows]), qid=qid[rows], n_samples="exact")
+    ranker, _, held_out, _ = fit_with_diary(PlackettLuceRanker(**STOPPING), X, y, qid)
+    rows = np.isin(qid, held_out) & np.isin(qid, np.unique(qid[y > 0]))
+    score = stochastic_ndcg_score(y[rows], X[rows] @ ranker.coef_, qid=qid[rows], n_samples="exact")
     assert score == pytest.approx(ranker.validation_scores_.max(), rel=1e-12)
     assert ranker.validation_scores_[-1] < score  # it went on, and came back
 
@@ -529,34 +588,23 @@ def test_the_best_weights_on_held_out_queries_are_kept(monkeypatch):
     lambda **k: SenSTIRRanker(directions(1), rho=3.0, fair_start=0.3, **k),
     lambda **k: FairPGRanker(fairness_weight=3.0, **k),
 ])  # fmt: skip
-def test_held_out_scores_are_those_of_the_objective(make, monkeypatch):
+def test_held_out_scores_are_those_of_the_objective(make):
     """Utility of the held-out queries, less rho times the mean regularizer of the steps since the last look."""
-    from skfairrank.metrics import stochastic_ndcg_score
-    from skfairrank.rankers import _progress
-
-    seen, looks, original = hold_out(monkeypatch), [], _progress.EarlyStopping.__call__
-
-    def recording(self, state):
-        before = len(self.scores)
-        stop = original(self, state)
-        if len(self.scores) > before:
-            looks.append((state.n_iter, state.w.copy()))
-        return stop
-
-    monkeypatch.setattr(_progress.EarlyStopping, "__call__", recording)
     X, y, qid = noisy_task()
     y += 1  # merits are positive
-    ranker = make(**{**STOPPING, "max_iter": 100}, n_iter_no_change=1000)
-    ranker.fit(X, y, qid=qid, sensitive_features=(X[:, 1] > 0))
-    rows, strength = np.isin(qid, seen["held out"]), getattr(ranker, "fairness_weight", getattr(ranker, "rho", None))
+    ranker, _, held_out, diary = fit_with_diary(
+        make(**{**STOPPING, "max_iter": 100}, n_iter_no_change=1000), X, y, qid, sensitive_features=(X[:, 1] > 0)
+    )
+    rows, strength = np.isin(qid, held_out), getattr(ranker, "fairness_weight", getattr(ranker, "rho", None))
+    looks = {n_steps: theta for n_steps, _, theta in diary.looks}
     last = 30 if isinstance(ranker, SenSTIRRanker) else 0
     assert len(looks) == len(ranker.validation_scores_) == (100 - last) // 5
     assert ranker.history_["regularizer"][last:].mean() > 1e-4
-    for (n_iter, w), score in zip(looks, ranker.validation_scores_):
+    for (n_steps, w), score in zip(looks.items(), ranker.validation_scores_, strict=True):
         ndcg = stochastic_ndcg_score(y[rows], X[rows] @ w, qid=qid[rows], n_samples="exact")
-        expected = ndcg - strength * ranker.history_["regularizer"][last:n_iter].mean()
+        expected = ndcg - strength * ranker.history_["regularizer"][last:n_steps].mean()
         assert score == pytest.approx(expected, rel=1e-10)
-        last = n_iter
+        last = n_steps
 
 
 def test_training_stops_when_held_out_queries_no_longer_improve():

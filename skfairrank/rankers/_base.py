@@ -54,6 +54,9 @@ class Streams(NamedTuple):
 class ScoreRanker(RankingMixin, BaseEstimator):
     """Prediction and input checks of every ranker that scores items by a function of its own."""
 
+    # Beside what `RankingMixin` requests; models of other libraries have weights of their own.
+    __metadata_request__fit = {"query_weight": True}
+
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
         if y is not None:
@@ -237,10 +240,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         streams = Streams.of(self.random_state)
         is_warm = self.warm_start and hasattr(self, "parameters_")
         problem = self._problem(X, y, qid, sensitive_features, query_weight, streams.starts)
-        batches = problem.batches
-        warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
-        if self.solver == "adam" and not is_warm:
-            warn_of_scales(batches.X, batches.queries, getattr(self, "feature_names_in_", None))
+        self._warn_of_data(problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
         state = self._initial_state(problem, streams.initial)
         optimise(self, problem, state, streams.of_training, callbacks)
@@ -251,6 +251,12 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         self._warn_of(state)
         callbacks.end()
         return self
+
+    def _warn_of_data(self, batches, is_warm: bool) -> None:
+        """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
+        warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
+        if self.solver == "adam" and not is_warm:
+            warn_of_scales(batches.X, batches.queries, getattr(self, "feature_names_in_", None))
 
     def _warn_of(self, state: TrainingState) -> None:
         """Say so where training has not come to its end."""

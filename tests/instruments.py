@@ -1,0 +1,151 @@
+"""Parts to hand to a ranker: they begin where a test says, keep a diary of a fit, or interrupt it at a chosen moment.
+
+So that no test has to replace what is inside the package.
+"""
+
+from contextlib import contextmanager
+
+import numba
+import numpy as np
+import pytest
+
+from skfairrank._threads import threads_worth
+from skfairrank.adversaries import Adversary
+from skfairrank.scores import LinearScore
+
+needs_two_threads = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+
+
+@contextmanager
+def on_threads(n):
+    """Within the context, all work that can be cut goes to n threads, however small it is."""
+    before = numba.get_num_threads()
+    with threads_worth(1):
+        try:
+            numba.set_num_threads(n)
+            yield
+        finally:
+            numba.set_num_threads(before)
+
+
+class StartAt(LinearScore):
+    """Linear scores whose training starts at given weights."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def initial_parameters(self, n_features, rng):
+        return np.array(self.weights, dtype=np.float64)
+
+
+class _Shared:
+    """The same object in every copy of an estimator: `clone` copies parameters deeply."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+# Diaries
+
+
+class Diary(_Shared):
+    """What a fit asked of its score: in every step the rows that it trained on, and between steps the looks at other rows."""
+
+    def __init__(self):
+        self.X, self.trained, self.looks = None, [], []
+
+    @property
+    def rows_trained_on(self):
+        return np.unique(np.concatenate(self.trained))
+
+    @property
+    def rows_looked_at(self):
+        return np.unique(np.concatenate([rows for _, rows, _ in self.looks]))
+
+
+class ScoreWithDiary(LinearScore):
+    """A step asks for values and pulls gradients back to the same rows; who asks for values alone only looks."""
+
+    def __init__(self, diary):
+        self.diary = diary
+
+    def values_of_rows(self, theta, X, rows=None):
+        self.diary.X = X
+        if rows is not None:
+            self.diary.looks.append((len(self.diary.trained), rows.copy(), theta.copy()))
+        return super().values_of_rows(theta, X, rows)
+
+    def pull_back(self, theta, X, rows, g, scale, out):
+        self.diary.looks.pop()
+        self.diary.trained.append(rows.copy())
+        super().pull_back(theta, X, rows, g, scale, out)
+
+
+# Interruptions
+
+
+class Fuse(_Shared):
+    """Counts calls, and raises KeyboardInterrupt before or after the n-th of them, once."""
+
+    def __init__(self, n=None, *, after=False):
+        self.n_calls, self.n, self.after = 0, n, after
+
+    def __call__(self, function, *args):
+        self.n_calls += 1
+        burns = self.n_calls == self.n
+        if burns and not self.after:
+            raise KeyboardInterrupt
+        result = function(*args)
+        if burns:
+            raise KeyboardInterrupt
+        return result
+
+
+class FusedScore(LinearScore):
+    """A fuse on the methods named."""
+
+    def __init__(self, fuse, on=("values_of_rows", "pull_back")):
+        self.fuse = fuse
+        self.on = on
+
+    def values_of_rows(self, theta, X, rows=None):
+        method = super().values_of_rows
+        return self.fuse(method, theta, X, rows) if "values_of_rows" in self.on else method(theta, X, rows)
+
+    def pull_back(self, *args):
+        method = super().pull_back
+        return self.fuse(method, *args) if "pull_back" in self.on else method(*args)
+
+
+class FusedAdversary(Adversary):
+    """Another adversary, with a fuse on its attacks."""
+
+    def __init__(self, adversary, fuse):
+        self.adversary = adversary
+        self.fuse = fuse
+
+    @property
+    def is_closed_form(self):
+        return self.adversary.is_closed_form
+
+    @property
+    def sets_zeros(self):
+        return self.adversary.sets_zeros
+
+    @property
+    def uses_directions(self):
+        return self.adversary.uses_directions
+
+    def prepare(self, *args, **kwargs):
+        return _FusedAttack(self.adversary.prepare(*args, **kwargs), self.fuse)
+
+
+class _FusedAttack:
+    def __init__(self, prepared, fuse):
+        self.prepared, self.fuse = prepared, fuse
+
+    def __getattr__(self, name):
+        return getattr(self.prepared, name)
+
+    def attack(self, *args):
+        return self.fuse(self.prepared.attack, *args)
