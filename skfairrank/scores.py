@@ -188,7 +188,7 @@ class MLPScore(Score):
         """(fan in, fan out) of each hidden layer."""
         given = self.hidden_layer_sizes
         sizes = [given] if isinstance(given, Integral) else list(given)
-        if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
+        if not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
             raise ValueError(f"hidden_layer_sizes={given!r}: give numbers of units >= 1, such as (32,) or (64, 16).")
         return list(zip([n_features, *sizes[:-1]], sizes, strict=True)) if sizes else []
 

@@ -44,7 +44,7 @@ class RankingMixin:
     """
 
     __metadata_request__fit = {"qid": True, "sensitive_features": True}
-    __metadata_request__score = {"qid": True}
+    __metadata_request__score = {"qid": True, "query_weight": True}
 
     if TYPE_CHECKING:  # what the estimator brings
         n_queries_: int
@@ -100,7 +100,7 @@ class RankingMixin:
         return sample_rankings(self.predict(X), qid=qid, n_samples=n_samples, random_state=random_state)
 
     @names_queries
-    def score(self, X, y, *, qid=None, sample_weight=None):
+    def score(self, X, y, *, qid=None, query_weight=None, sample_weight=None):
         """NDCG of the rows sorted by descending score, averaged over the queries.
 
         It depends on the order alone, not on the size of the scores, so one search can compare rankers of every kind: the
@@ -116,6 +116,8 @@ class RankingMixin:
             Relevance of each row, >= 0.
         qid : array-like, shape (n_rows,), optional
             The query of each row. May only be left out (one query) if `fit` saw one query.
+        query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
+            Weight of each query in the mean.
         sample_weight : None
             Must be None; pipelines pass it by name.
 
@@ -142,9 +144,7 @@ class RankingMixin:
             qid = np.zeros(len(scores), dtype=np.int64)
         warn_if_queries_are_cut()
         queries = Queries.from_qid(qid, len(scores))
-        relevance = queries.group(check_relevance(y, len(scores)))
-        starts = queries.offsets[:-1]
-        if (np.maximum.reduceat(relevance, starts) == np.minimum.reduceat(relevance, starts)).all():
+        if not queries.differ_within(queries.group(check_relevance(y, len(scores)))).any():
             warn_caller(
                 f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is better "
                 "than another. Score on queries of several rows that differ in relevance (and check qid, if each row is a "
@@ -152,4 +152,4 @@ class RankingMixin:
                 UndefinedMetricWarning,
             )
             return float("nan")
-        return ndcg_score(y, scores, qid=qid)
+        return ndcg_score(y, scores, qid=qid, query_weight=query_weight)

@@ -26,8 +26,7 @@ def warn_if_nothing_can_be_learned(gain: np.ndarray, queries: Queries) -> None:
                 "for rows that compete with each other (a job opening, a search), not an id of the row."
             )
         return
-    starts = queries.offsets[:-1]
-    if (np.maximum.reduceat(gain, starts) == np.minimum.reduceat(gain, starts)).all():
+    if not queries.differ_within(gain).any():
         warn_caller(
             "All relevances are equal within each query, so that there is no order to learn: every ranking is as good as any "
             "other. y must be higher for rows that are to be ranked higher."
