@@ -149,9 +149,7 @@ def test_a_query_without_weight_teaches_nothing_in_mini_batches_either(gradient)
     """Other relevances in it: the same weights, to the bit."""
     ranker = PlackettLuceRanker(gradient=gradient, max_iter=50, batch_size=3, random_state=0)
     other = np.where(np.isin(TASK.qid, np.flatnonzero(WEIGHTS == 0)), 4.0 - TASK.y, TASK.y)
-    one, two = (
-        clone(ranker).fit(TASK.X, y, qid=TASK.qid, query_weight=WEIGHTS).coef_ for y in (TASK.y, other)
-    )
+    one, two = (clone(ranker).fit(TASK.X, y, qid=TASK.qid, query_weight=WEIGHTS).coef_ for y in (TASK.y, other))
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, clone(ranker).fit(TASK.X, TASK.y, qid=TASK.qid).coef_)
 
@@ -168,7 +166,9 @@ def test_held_out_queries_count_by_their_weights():
         for q in np.unique(task.qid[rows]):
             of = task.qid == q
             if task.y[of].max() > 0:
-                values += weights[q] * stochastic_ndcg_score(task.y[of], task.X[of] @ w, qid=np.zeros(5), n_samples="exact")
+                values += weights[q] * stochastic_ndcg_score(
+                    task.y[of], task.X[of] @ w, qid=np.zeros(5), n_samples="exact"
+                )
                 total += weights[q]
         assert score == pytest.approx(values / total, rel=1e-12)
 
