@@ -60,7 +60,11 @@ class Drawn:
     """A fit's batches, the noise of its rankings, and the starts of its attacks, drawn from streams like those it is given."""
 
     def __init__(self, qid, source, *, batch_size, n_steps, n_samples):
-        rows, stream, found = [np.flatnonzero(qid == q) for q in np.unique(qid)], source.stream(batch_size, *streams()), []
+        rows, stream, found = (
+            [np.flatnonzero(qid == q) for q in np.unique(qid)],
+            source.stream(batch_size, *streams()),
+            [],
+        )
         while len(found) < n_steps:
             found += stream.take(n_steps - len(found))
         self.batches = [[rows[q] for q in batch.queries] for batch in found]
@@ -139,9 +143,7 @@ TWINS = {"reinforce": reference.reinforce, "plrank": reference.plrank, "exact": 
 def test_training_without_a_regulariser_is_stochastic_gradient_ascent(kind, batch_size):
     X, y, qid = problem(seed=1)
     source = batches_of(X, y, qid)
-    state = trained(
-        source, make_gradient(kind, 4), Regularizer(), n_steps=20, batch_size=batch_size, learning_rate=0.1
-    )
+    state = trained(source, make_gradient(kind, 4), Regularizer(), n_steps=20, batch_size=batch_size, learning_rate=0.1)
     drawn = Drawn(qid, source, batch_size=batch_size, n_steps=20, n_samples=4)
     w, _, history = reference.senstir(
         X, y, START, batches=drawn.batches, noise=drawn.noise, learning_rate=0.1, gradient=TWINS[kind]

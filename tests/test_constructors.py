@@ -1,0 +1,220 @@
+"""Rankers whose constructor is written once for all: what scikit-learn and help() see; and adversaries that are objects."""
+
+import copy
+import inspect
+import pickle
+import re
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+import sklearn
+from small_tasks import MIXED, make_task
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker, senstir_path
+from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, ExactBudget, ExactGaps, GapsAscent
+from skfairrank.model_selection import QueryKFold
+
+TASK = make_task(MIXED, seed=1)
+GROUP = np.arange(len(TASK.y)) % 2
+CLASSES = [PlackettLuceRanker, SenSTIRRanker, FairPGRanker]
+every_class = pytest.mark.parametrize("cls", CLASSES)
+
+
+def fit(ranker):
+    return ranker.fit(TASK.X, TASK.y, qid=TASK.qid, sensitive_features=GROUP)
+
+
+# Signature and documentation
+
+
+@every_class
+def test_the_signature_names_every_parameter_with_its_default(cls):
+    parameters = inspect.signature(cls).parameters
+    assert list(parameters) == list(inspect.signature(cls.__init__).parameters)[1:]
+    assert {name: p.default for name, p in parameters.items()} == cls().get_params(deep=False)
+    kinds = {p.kind for name, p in parameters.items() if name != "metric"}
+    assert kinds == {inspect.Parameter.KEYWORD_ONLY}
+    assert all(name in parameters for name in inspect.signature(PlackettLuceRanker).parameters)
+
+
+def test_the_metric_may_come_first_without_its_name():
+    assert SenSTIRRanker([[1, 0]]).metric == [[1, 0]]
+    assert next(iter(inspect.signature(SenSTIRRanker).parameters)) == "metric"
+
+
+@every_class
+def test_every_parameter_is_documented_and_nothing_else(cls):
+    section = inspect.getdoc(cls).split("Parameters\n----------\n")[1].split("\n\nAttributes\n")[0]
+    named = [name for line in re.findall(r"^(?!\s)(.+?)(?: : .*)?$", section, re.M) for name in line.split(", ")]
+    assert sorted(named) == sorted(inspect.signature(cls).parameters)
+
+
+@every_class
+def test_parameters_that_there_are_not_are_an_error_that_names_them(cls):
+    with pytest.raises(TypeError, match="learning_rat"):
+        cls(learning_rat=0.1)
+    with pytest.raises(TypeError, match="positional"):
+        cls(None, "linear")
+    with pytest.raises(ValueError, match="learning_rat"):
+        cls().set_params(learning_rat=0.1)
+
+
+# Copies
+
+
+@every_class
+def test_a_ranker_prints_as_what_makes_it_again(cls):
+    ranker = cls(alpha=0.25, max_iter=7)
+    assert repr(ranker) == f"{cls.__name__}(alpha=0.25, max_iter=7)"
+    box = SenSTIRRanker(adversary=ExactBox(0.2, 0.05), rho=0.1)
+    text = "SenSTIRRanker(adversary=ExactBox(feature_radius=0.05, subspace_radius=0.2),rho=0.1)"
+    assert "".join(repr(box).split()) == "".join(text.split())
+    assert repr(eval(repr(box))) == repr(box)
+
+
+@every_class
+@pytest.mark.parametrize(
+    "copied",
+    [clone, copy.copy, copy.deepcopy, lambda ranker: pickle.loads(pickle.dumps(ranker))],
+    ids=["clone", "copy", "deepcopy", "pickle"],
+)
+def test_a_copy_has_the_same_parameters_and_trains_alike(cls, copied):
+    ranker = cls(alpha=0.25, max_iter=5, random_state=0)
+    twin = copied(ranker)
+    assert twin.get_params() == ranker.get_params() and type(twin) is cls
+    np.testing.assert_array_equal(fit(twin).coef_, fit(ranker).coef_)
+
+
+def test_a_class_may_be_derived_with_a_constructor_of_its_own():
+    class Short(SenSTIRRanker):
+        def __init__(self, rho=0.01, max_iter=5):
+            super().__init__([[0.0, 1.0, 0.0, 0.0]], rho=rho, max_iter=max_iter, random_state=0)
+
+    class Same(PlackettLuceRanker):
+        pass
+
+    assert Short().get_params() == {"rho": 0.01, "max_iter": 5}
+    assert fit(clone(Short(rho=0.5))).rho == 0.5
+    assert fit(Same(max_iter=3)).n_iter_ == 3
+
+
+@pytest.mark.parametrize("cls", [*CLASSES, RandomRanker])
+@pytest.mark.filterwarnings("ignore")
+def test_rankers_pass_the_checks_of_scikit_learn(cls):
+    ranker, failed = cls(**({} if cls is RandomRanker else {"max_iter": 5})), []
+    for instance, check in estimator_checks_generator(ranker):
+        try:
+            check(instance)
+        except SkipTest as skipped:
+            assert "SCIPY_ARRAY_API" in str(skipped)
+        except Exception as error:
+            failed.append((getattr(check, "func", check).__name__, repr(error)[:200]))
+    assert not failed, failed
+
+
+# Adversaries as objects
+
+
+QUICK = {"max_iter": 30, "random_state": 0, "rho": 0.1, "metric": [[1.0, 1.0, 0.0, 0.0]]}
+ASCENT = {
+    "epsilon": 0.02, "subspace_step_size": 0.04, "subspace_n_steps": 7, "subspace_init": 0.03, "subspace_n_starts": 2,
+    "full_step_size": 0.002, "full_n_steps": 8, "dual_step": "budget",
+}  # fmt: skip
+OBJECTS = {
+    "ascent": Ascent(**ASCENT),
+    "exact": ExactBudget(0.02, 0.3),
+    "exact_box": ExactBox(0.2, 0.05),
+    "gaps": ExactGaps(0.4, 0.05),
+    "gaps_ascent": GapsAscent(0.4, **ASCENT),
+}
+
+
+@pytest.mark.parametrize(
+    "name, solver", [(n, "adam") for n in OBJECTS] + [(n, "lbfgs") for n in OBJECTS if OBJECTS[n].is_closed_form]
+)
+def test_an_object_is_its_name_with_flat_parameters_to_the_bit(name, solver):
+    settings = {**QUICK, "solver": solver, "max_iter": 30 if solver == "adam" else 500}
+    by_name = fit(SenSTIRRanker(adversary=name, **settings, **OBJECTS[name].get_params()))
+    by_object = fit(SenSTIRRanker(adversary=OBJECTS[name], **settings))
+    np.testing.assert_array_equal(by_object.coef_, by_name.coef_)
+    for key, values in by_name.history_.items():
+        np.testing.assert_array_equal(by_object.history_[key], values)
+    assert by_object.history_["regularizer"][-1] > 0
+
+
+def test_every_name_is_tried_here():
+    assert OBJECTS.keys() == ADVERSARIES.keys()
+
+
+@pytest.mark.parametrize("adversary", [Ascent(), GapsAscent()])
+def test_an_ascent_as_an_object_has_no_closed_form_either(adversary):
+    with pytest.raises(ValueError, match="closed form"):
+        fit(SenSTIRRanker(adversary=adversary, solver="lbfgs", **QUICK))
+
+
+def test_an_object_does_not_read_the_flat_parameters():
+    one = fit(SenSTIRRanker(adversary=ExactBox(0.2, 0.05), **QUICK))
+    other = fit(SenSTIRRanker(adversary=ExactBox(0.2, 0.05), subspace_radius=3.0, feature_radius=0.7, **QUICK))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert not np.array_equal(one.coef_, fit(SenSTIRRanker(adversary="exact_box", **QUICK)).coef_)
+
+
+def test_parameters_of_an_object_are_reached_by_their_nested_names():
+    ranker = SenSTIRRanker(adversary=ExactBox(0.2, 0.05))
+    assert ranker.get_params()["adversary__feature_radius"] == 0.05
+    twin = clone(ranker).set_params(adversary__feature_radius=0.5)
+    assert (twin.adversary.feature_radius, ranker.adversary.feature_radius) == (0.5, 0.05)
+    assert "adversary__feature_radius" not in SenSTIRRanker().get_params()
+
+
+def test_parameters_of_an_object_are_searched():
+    search = GridSearchCV(
+        SenSTIRRanker(adversary=ExactBox(0.2), solver="lbfgs", **{**QUICK, "max_iter": 500}),
+        {"adversary__feature_radius": [1.0, 0.01]}, cv=QueryKFold(2), error_score="raise", refit=False,
+        scoring=lambda ranker, X, y: -np.abs(ranker.coef_).sum(),
+    )  # fmt: skip
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.fit(TASK.X, TASK.y, qid=TASK.qid)
+    assert search.best_params_ == {"adversary__feature_radius": 1.0}  # it shrinks weights most
+    assert len(set(search.cv_results_["mean_test_score"])) == 2
+
+
+def test_a_fit_leaves_the_object_alone():
+    box = ExactBox(0.2, 0.05)
+    before = dict(vars(box))
+    ranker = fit(SenSTIRRanker(adversary=box, **QUICK))
+    assert ranker.adversary is box and vars(box) == before
+
+
+@pytest.mark.parametrize(
+    "adversary, message",
+    [
+        (ExactBox(-1.0), "subspace_radius"),
+        (ExactBox(0.1, "wide"), "feature_radius"),
+        (Ascent(full_n_steps=2.5), "full_n_steps"),
+        (ExactBudget(epsilon=-0.1), "epsilon"),
+    ],
+)
+def test_bad_parameters_of_an_object_are_an_error_that_names_them(adversary, message):
+    with pytest.raises(ValueError, match=message):
+        fit(SenSTIRRanker(adversary=adversary, **QUICK))
+
+
+def test_a_class_or_another_object_is_refused_with_an_example():
+    for adversary in (ExactBox, object()):
+        with pytest.raises((TypeError, ValueError), match="adversary"):
+            fit(SenSTIRRanker(adversary=adversary, **QUICK))
+    with pytest.raises(ValueError, match="'adversary' parameter of SenSTIRRanker must be"):
+        fit(SenSTIRRanker(adversary="box", **QUICK))
+
+
+def test_a_path_takes_an_object():
+    settings = {"qid": TASK.qid, "metric": QUICK["metric"], "rhos": [0.1, 1.0]}
+    by_object = senstir_path(TASK.X, TASK.y, adversary=ExactBox(0.2, 0.05), **settings)
+    by_name = senstir_path(TASK.X, TASK.y, subspace_radius=0.2, feature_radius=0.05, **settings)
+    np.testing.assert_array_equal(by_object.coefs, by_name.coefs)
+    np.testing.assert_array_equal(by_object.regularizers, by_name.regularizers)

@@ -1,0 +1,254 @@
+"""Training with query weights: an integer weight is the query so often, whatever the regulariser and the solver."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from instruments import Diary, ScoreWithDiary
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, cross_validate
+from small_tasks import MIXED, Task, make_task
+
+from skfairrank import (
+    FairPGRanker,
+    PlackettLuceRanker,
+    RandomRanker,
+    SensitiveSubspaceMetric,
+    SenSTIRRanker,
+    senstir_path,
+)
+from skfairrank.metrics import ndcg_score, stochastic_ndcg_score
+from skfairrank.model_selection import QueryKFold
+
+TASK = make_task(MIXED, seed=1, shuffle=False)
+GROUP = np.arange(len(TASK.y)) % 2
+WEIGHTS = np.random.default_rng(2).integers(0, 4, len(MIXED))
+METRIC = SensitiveSubspaceMetric([[1.0, 1.0, 0.0, 0.0]])
+METRIC = FrozenEstimator(METRIC.fit(TASK.X + np.outer(GROUP, [1.0, 0.0, 0.5, 0.0]), sensitive_features=GROUP))
+BASIS = np.array([[1.0, 1.0, 0.0, 0.0]]) / np.sqrt(2)
+SOLVED = {
+    "plain": PlackettLuceRanker(alpha=0.01),
+    "box": SenSTIRRanker(METRIC, adversary="exact_box", rho=0.1, subspace_radius=0.2),
+    "gaps": SenSTIRRanker(METRIC, adversary="gaps", rho=0.1, gap_radius=0.2),
+    "budget": SenSTIRRanker(METRIC, adversary="exact", rho=0.1, subspace_radius=0.2),
+    "relaxed": SenSTIRRanker(METRIC, adversary="exact_box", rho=0.3, subspace_radius=0.2, relax=0.7),
+}
+TRAINED = {
+    "plain": PlackettLuceRanker(alpha=0.01),
+    "box": SenSTIRRanker(METRIC, adversary="exact_box", rho=0.1),
+    "ascent": SenSTIRRanker(METRIC, rho=0.1),
+    "fair-pg": FairPGRanker(fairness_weight=0.5),
+}
+
+
+def repeated(task, weights):
+    """Every query as often as its weight says, and the groups of its rows, which alternate in the task."""
+    rows, ids = [], []
+    for q, weight in enumerate(weights):
+        for k in range(weight):
+            rows.append(np.flatnonzero(task.qid == q))
+            ids += [10 * q + k] * len(rows[-1])
+    rows = np.concatenate(rows)
+    return Task(task.X[rows], task.y[rows], np.array(ids)), rows % 2
+
+
+REPEATED, REPEATED_GROUP = repeated(TASK, WEIGHTS)
+
+
+def fit(ranker, task=TASK, group=GROUP, **kwargs):
+    return clone(ranker).fit(task.X, task.y, qid=task.qid, sensitive_features=group, **kwargs)
+
+
+def penalty(name, w):
+    """rho R of the repeated queries, by definition."""
+    if name == "box":
+        return 0.1 * REPEATED.box(w, METRIC.estimator.directions_, 0.2, 0.02)
+    if name == "gaps":
+        reach = 0.2 * METRIC.estimator.gaps_ + 0.02
+        return 0.1 * REPEATED.sizes.mean() / 2 * (reach @ np.abs(w)) ** 2
+    if name == "budget":
+        return 0.1 * REPEATED.budget(w, BASIS, 0.01, 0.2)
+    return 0.005 * w @ w
+
+
+# The deterministic solver
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_a_solution_with_integer_weights_is_that_of_repeated_queries(name):
+    """A weight of 0 leaves the query out: `repeated` has none of it."""
+    assert (WEIGHTS == 0).any() and WEIGHTS.max() == 3
+    ranker = clone(SOLVED[name]).set_params(solver="lbfgs", tol=1e-8, max_iter=5000)
+    weighted, twin = fit(ranker, query_weight=WEIGHTS), fit(ranker, REPEATED, REPEATED_GROUP)
+    assert weighted.coef_ == pytest.approx(twin.coef_, abs=2e-4)
+    assert not np.allclose(weighted.coef_, fit(ranker).coef_, atol=0.02)
+    if name != "relaxed":
+        values = [REPEATED.utility(w)[0] - penalty(name, w) for w in (weighted.coef_, twin.coef_)]
+        assert values[0] == pytest.approx(values[1], abs=1e-9)
+    assert weighted.history_["utility"][-1] == pytest.approx(REPEATED.utility(weighted.coef_)[0], rel=1e-9)
+    if name in ("box", "gaps", "budget"):
+        assert 0.1 * weighted.history_["regularizer"][-1] == pytest.approx(penalty(name, weighted.coef_), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_weights_do_not_stop_the_solver_at_any_scale(name):
+    """Only their proportions count, to the bit for powers of two."""
+    ranker = clone(SOLVED[name]).set_params(solver="lbfgs")
+    coefs = [fit(ranker, query_weight=scale * WEIGHTS).coef_ for scale in (1.0, 2.0**-20, 2.0**30)]
+    np.testing.assert_array_equal(coefs[1], coefs[0])
+    np.testing.assert_array_equal(coefs[2], coefs[0])
+
+
+@pytest.mark.parametrize("adversary", ["exact_box", "gaps", "exact"])
+def test_a_path_with_weights_is_that_of_repeated_queries(adversary):
+    settings = {"metric": METRIC, "adversary": adversary, "tol": 1e-8, "rhos": [0.03, 0.3, 3.0], "subspace_radius": 0.2}
+    path = senstir_path(TASK.X, TASK.y, qid=TASK.qid, query_weight=WEIGHTS, **settings)
+    twin = senstir_path(REPEATED.X, REPEATED.y, qid=REPEATED.qid, **settings)
+    assert path.coefs == pytest.approx(twin.coefs, abs=2e-4)
+    assert path.utilities == pytest.approx(twin.utilities, abs=1e-5)
+    assert path.regularizers == pytest.approx(twin.regularizers, rel=1e-3)
+
+
+# Stochastic training
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_steps_over_all_queries_with_integer_weights_are_those_over_repeated_queries(name):
+    """Exact gradients of the whole set, and starts that the items of a step share: nothing else is random."""
+    task = make_task((4,) * len(WEIGHTS), seed=3, shuffle=False)
+    task.y += 1  # merits are positive
+    (twin, twin_group), group = repeated(task, WEIGHTS), np.arange(len(task.y)) % 2
+    ranker = clone(TRAINED[name]).set_params(
+        gradient="exact", batch_size=1000, max_iter=60, learning_rate=0.03, random_state=0
+    )
+    weighted, whole = fit(ranker, task, group, query_weight=WEIGHTS), fit(ranker, twin, twin_group)
+    assert weighted.coef_ == pytest.approx(whole.coef_, rel=1e-6)
+    for key in ("utility", "regularizer", "query_distance", "lambda"):
+        assert weighted.history_[key] == pytest.approx(whole.history_[key], rel=1e-6, abs=1e-12), key
+    assert weighted.history_["regularizer"][-1] > 0 or name == "plain"
+    assert not np.allclose(weighted.coef_, fit(ranker, task, group).coef_, rtol=0.01)
+
+
+EVERY = {f"lbfgs, {name}": ranker for name, ranker in SOLVED.items()} | {f"adam, {n}": r for n, r in TRAINED.items()}
+
+
+@pytest.mark.parametrize("weight", [1, 0.1, 3.0, 1e9])
+@pytest.mark.parametrize("name", EVERY)
+def test_equal_weights_change_nothing_to_the_bit(name, weight):
+    settings = {"solver": name.split(",")[0], "max_iter": 200, "random_state": 0, "batch_size": 5, "tol": 1e-3}
+    ranker = clone(EVERY[name]).set_params(**settings)
+    plain, weighted = fit(ranker), fit(ranker, query_weight=np.full(len(MIXED), weight))
+    np.testing.assert_array_equal(weighted.coef_, plain.coef_)
+    for key, values in plain.history_.items():
+        np.testing.assert_array_equal(weighted.history_[key], values)
+
+
+@pytest.mark.parametrize("gradient", ["reinforce", "plrank", "exact"])
+def test_a_query_without_weight_teaches_nothing_in_mini_batches_either(gradient):
+    """Other relevances in it: the same weights, to the bit."""
+    ranker = PlackettLuceRanker(gradient=gradient, max_iter=50, batch_size=3, random_state=0)
+    other = np.where(np.isin(TASK.qid, np.flatnonzero(WEIGHTS == 0)), 4.0 - TASK.y, TASK.y)
+    one, two = (clone(ranker).fit(TASK.X, y, qid=TASK.qid, query_weight=WEIGHTS).coef_ for y in (TASK.y, other))
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, clone(ranker).fit(TASK.X, TASK.y, qid=TASK.qid).coef_)
+
+
+def test_held_out_queries_count_by_their_weights():
+    """The objective of early stopping, by its definition."""
+    task = make_task((5,) * 40, seed=4)
+    weights, diary = np.random.default_rng(0).integers(1, 5, 40), Diary()
+    ranker = PlackettLuceRanker(
+        score_function=ScoreWithDiary(diary), early_stopping=True, max_iter=30, n_iter_no_change=99, random_state=0
+    ).fit(task.X, task.y, qid=task.qid, query_weight=weights)
+    for score, (_, rows, w) in zip(ranker.validation_scores_, diary.looks, strict=True):
+        values, total = 0.0, 0.0
+        for q in np.unique(task.qid[rows]):
+            of = task.qid == q
+            if task.y[of].max() > 0:
+                values += weights[q] * stochastic_ndcg_score(
+                    task.y[of], task.X[of] @ w, qid=np.zeros(5), n_samples="exact"
+                )
+                total += weights[q]
+        assert score == pytest.approx(values / total, rel=1e-12)
+
+
+def test_weights_decide_between_queries_that_disagree():
+    """Half of the queries want a feature high, half want it low."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(400, 1)), np.repeat(np.arange(80), 5)
+    sign = np.where(qid % 2, 1.0, -1.0)
+    y = np.floor((sign * X[:, 0] + 2).clip(0, 4))
+    for heavy in (0, 1):
+        query_weight = np.where(qid % 2 == heavy, 9.0, 1.0)
+        ranker = PlackettLuceRanker(max_iter=300, random_state=0).fit(X, y, qid=qid, query_weight=query_weight)
+        assert np.sign(ranker.coef_[0]) == (1 if heavy else -1)
+        served = qid % 2 == heavy
+        assert ndcg_score(y[served], ranker.predict(X[served]), qid=qid[served]) > 0.95
+
+
+# How weights are given
+
+
+NAMES = np.array([f"q{k:02}" for k in range(len(MIXED))])
+FORMS = {
+    "per row": lambda qid: WEIGHTS[TASK.qid],
+    "per row, a list": lambda qid: WEIGHTS[TASK.qid].tolist(),
+    "by id": lambda qid: dict(zip(NAMES, WEIGHTS, strict=True)),
+    "by id, with more ids": lambda qid: {**dict(zip(NAMES[::-1], WEIGHTS[::-1], strict=True)), "other": 7.0},
+    "a series by id": lambda qid: pd.Series(WEIGHTS[::-1], index=NAMES[::-1]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["plain", "ascent", "fair-pg"])
+def test_weights_may_be_given_per_row_or_by_id(name, form):
+    ranker = clone(TRAINED[name]).set_params(max_iter=20, random_state=0)
+    task = Task(TASK.X, TASK.y, NAMES[TASK.qid])
+    np.testing.assert_array_equal(
+        fit(ranker, task, query_weight=FORMS[form](task.qid)).coef_, fit(ranker, query_weight=WEIGHTS).coef_
+    )
+
+
+WRONG = {
+    "negative": (lambda w: w - 1.0, "must be >= 0"),
+    "not finite": (lambda w: np.where(w == 3, np.inf, w), "finite"),
+    "missing": (lambda w: np.where(w == 3, np.nan, w), "finite|missing|NaN"),
+    "all zero": (lambda w: 0 * w, "zero for every query"),
+    "another number": (lambda w: w[:-1], "one number per row, or one per query"),
+    "no weight for a query": (lambda w: dict(enumerate(w[:-1])), "no weight for 1 of 24 queries"),
+    "differing within a query": (lambda w: np.arange(len(TASK.y)) + 1.0, "query"),
+    "text": (lambda w: ["much"] * len(w), "query_weight"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_weights_are_an_error(name):
+    change, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        fit(PlackettLuceRanker(max_iter=2), query_weight=change(WEIGHTS.astype(float)))
+
+
+@pytest.mark.parametrize("form", ["per row", "by id"])
+def test_searches_hand_weights_to_every_fit(form):
+    """With metadata routing nothing is to be requested: rows are cut with the folds, a mapping stays whole."""
+    weights = {"per row": WEIGHTS[TASK.qid], "by id": dict(enumerate(WEIGHTS))}[form]
+    given, cv = {"qid": TASK.qid, "query_weight": weights}, QueryKFold(2)
+    ranker = PlackettLuceRanker(max_iter=20, random_state=0)
+    y = TASK.y + 1  # NDCG is defined everywhere
+    with sklearn.config_context(enable_metadata_routing=True):
+        folds = cross_validate(
+            ranker, TASK.X, y, cv=cv, params=given, return_estimator=True, return_indices=True, error_score="raise"
+        )
+        search = GridSearchCV(ranker, {"alpha": [0.0, 0.1]}, cv=cv, error_score="raise").fit(TASK.X, y, **given)
+    for fold, rows in zip(folds["estimator"], folds["indices"]["train"], strict=True):
+        task = Task(TASK.X[rows], y[rows], TASK.qid[rows])
+        np.testing.assert_array_equal(fold.coef_, fit(ranker, task, None, query_weight=WEIGHTS[task.qid]).coef_)
+    best = clone(ranker).set_params(**search.best_params_)
+    whole = fit(best, Task(TASK.X, y, TASK.qid), query_weight=WEIGHTS)
+    np.testing.assert_array_equal(search.best_estimator_.coef_, whole.coef_)
+
+
+def test_a_ranker_that_learns_nothing_takes_weights_and_ignores_them():
+    one, two = (fit(RandomRanker(random_state=0), query_weight=weights).coef_ for weights in (None, WEIGHTS))
+    np.testing.assert_array_equal(one, two)
