@@ -113,7 +113,9 @@ def test_rows_of_a_large_table_are_items_as_any_other(score, dtype):
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.01])
-@pytest.mark.parametrize("settings", [{}, {"metric": [[0.5, 1.0]], "batch_size": 3}, {"epsilon": 1e-5, "dual_step": "budget"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"metric": [[0.5, 1.0]], "batch_size": 3}, {"epsilon": 1e-5, "dual_step": "budget"}]
+)
 def test_a_linear_score_in_the_general_way_trains_as_the_linear_score(rho, settings):
     """The general ascent knows values and slopes only; the linear one shares paths, sums in lanes, and tests plans."""
     common = {"rho": rho, "subspace_n_starts": None, "max_iter": 200, "batch_size": 5, "random_state": 0, **settings}

@@ -42,8 +42,10 @@ UTILITIES = {
     "NDCG@3": (NDCG(k=3), lambda r: ndcg(r, 3)),
     "linear NDCG": (
         NDCG(gain="linear"),
-        lambda r: sum(rel / np.log2(j + 2) for j, rel in enumerate(r))
-        / sum(rel / np.log2(j + 2) for j, rel in enumerate(sorted(r, reverse=True))),
+        lambda r: (
+            sum(rel / np.log2(j + 2) for j, rel in enumerate(r))
+            / sum(rel / np.log2(j + 2) for j, rel in enumerate(sorted(r, reverse=True)))
+        ),
     ),
     "DCG": (DCG(), dcg),
     "DCG@2": (DCG(k=2), lambda r: dcg(r, 2)),
@@ -77,7 +79,8 @@ def batch_of(utility, sizes, y, key=7):
     tables = utility.tables(y, offsets)
     stay = np.empty(0) if tables.stay is None else tables.stay
     n = len(sizes)
-    batch = Batch(np.empty((len(y), 0)), np.arange(len(y)), offsets, np.arange(n), tables.gain, stay, np.ones(n), np.uint64(key))
+    X, numbers = np.empty((len(y), 0)), np.arange(n)
+    batch = Batch(X, np.arange(len(y)), offsets, numbers, tables.gain, stay, np.ones(n), np.uint64(key))
     return batch, tables.discount
 
 

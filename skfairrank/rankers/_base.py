@@ -54,8 +54,6 @@ class Streams(NamedTuple):
 class ScoreRanker(RankingMixin, BaseEstimator):
     """Prediction and input checks of every ranker that scores items by a function of its own."""
 
-    __metadata_request__fit = {"query_weight": True}
-
     # Beside what `RankingMixin` requests; models of other libraries have weights of their own.
     __metadata_request__fit = {"query_weight": True}
 
