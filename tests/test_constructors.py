@@ -9,10 +9,10 @@ from unittest import SkipTest
 import numpy as np
 import pytest
 import sklearn
-from small_tasks import MIXED, make_task
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from small_tasks import MIXED, make_task
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker, senstir_path
 from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, ExactBudget, ExactGaps, GapsAscent
