@@ -19,7 +19,7 @@ from sklearn.utils.parallel import _get_threadpool_controller
 __all__ = ["is_worth_threads", "one_blas_thread", "over_queries", "over_range", "threads_worth"]
 
 # Nanoseconds of work on one thread, roughly, below which waking a second one costs more than it saves.
-WORTH_A_THREAD = 250_000
+WORTH_A_THREAD: float = 250_000
 
 _pool: ThreadPoolExecutor | None = None
 
