@@ -79,10 +79,7 @@ class Drawn:
         for batch in self.batches[n_plain:]:
             sizes = list(map(len, batch))
             drawn = width * (2 * rng.random((n_shared or sum(sizes), n_moved)) - 1)
-            if n_shared:
-                out.append([drawn[np.arange(n) % n_shared] for n in sizes])
-            else:
-                out.append(np.split(drawn, np.cumsum(sizes)[:-1]))
+            out.append(drawn[np.concatenate([np.arange(n) % n_shared for n in sizes])] if n_shared else drawn)
         return out
 
 
