@@ -20,15 +20,6 @@ SYNTHETIC_SYSTEMS = ["Baseline", "Project", "SenSTIR, rho 0.0001", "SenSTIR, rho
 GERMAN_SYSTEMS = ["Baseline", "Project", "Drop age and sex", *(f"SenSTIR, rho {rho:g}" for rho in (0.01, 0.1, 0.3, 1))]
 
 
-@pytest.fixture
-def no_data(tmp_path, monkeypatch):
-    """A folder without any data file, named by SKFAIRRANK_DATA."""
-    folder = tmp_path / "nothing"
-    folder.mkdir()
-    monkeypatch.setenv("SKFAIRRANK_DATA", str(folder))
-    return folder
-
-
 def lines_of(text, data):
     """System and numbers of each line of a printed table that belongs to a data set."""
     cells = [re.split(r" {2,}", line.strip()) for line in text.splitlines() if line.startswith(data + "  ")]

@@ -29,15 +29,6 @@ from skfairrank.experiments import (
 from skfairrank.experiments._comparison import name_of
 
 
-@pytest.fixture
-def no_data(tmp_path, monkeypatch):
-    """A folder without any data file, named by SKFAIRRANK_DATA."""
-    folder = tmp_path / "nothing"
-    folder.mkdir()
-    monkeypatch.setenv("SKFAIRRANK_DATA", str(folder))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def synthetic():
     return synthetic_experiment()
@@ -222,7 +213,7 @@ def test_recorded_queries_are_those_on_which_the_authors_weights_reach_their_num
         assert judged["stochastic_ndcg"] == pytest.approx(recorded.ndcg, abs=0.003)  # theirs from 10 rankings a query
 
 
-def test_without_files_the_message_says_where_to_get_them(no_data, monkeypatch, tmp_path):
+def test_without_files_the_message_says_where_to_get_them(no_data, no_network):
     with pytest.raises(FileNotFoundError, match=re.escape(f"No german_seed1.npz in {no_data}")):
         recorded_experiment("german_seed1")
     with pytest.raises(ValueError, match="give one of senstir_synthetic"):
@@ -232,10 +223,6 @@ def test_without_files_the_message_says_where_to_get_them(no_data, monkeypatch, 
     ):
         german_credit_people(fetch=False)
 
-    # Without a network: nothing listens where the proxy is said to be, and the cache is empty.
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
     with pytest.warns(UserWarning, match="network error"):
         with pytest.raises(FileNotFoundError, match=r"https://archive.ics.uci.edu.*could not be fetched from OpenML"):
             german_credit_people()
