@@ -29,7 +29,7 @@ SORTED, POLICY = "NDCG of the sorted list", "NDCG of the policy"
 PANELS = (
     ("ndcg", "tau", SORTED, "Kendall's tau with the\nhypothetical ranking (1: no change)"),
     ("ndcg", "disparity", SORTED, "disparity of the\nsorted list (0: none)"),
-    ("stochastic_ndcg", "stochastic_disparity", POLICY, "that of the policy (0: none);\nlower also if less decided"),
+    ("stochastic_ndcg", "stochastic_disparity", POLICY, "disparity of the policy (0: none),\nlower also if undecided"),
 )
 NOTES = """\
 On test queries. NDCG: of the list sorted by score; higher is better; stochastic: of the policy that draws rankings by the
