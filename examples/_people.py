@@ -6,18 +6,15 @@ groups is that of the sorted lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from _systems import BASELINE, PROJECT, RANDOM, System, drop, random_rankers, solver_of
-from sklearn.base import BaseEstimator
-from sklearn.pipeline import make_pipeline
+from _systems import BASELINE, PROJECT, RANDOM
 from sklearn.preprocessing import StandardScaler
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
-from skfairrank.experiments import Experiment, Side
+from skfairrank.experiments import Experiment, Side, make_systems
 from skfairrank.metrics import kendall_tau_score, ndcg_score, stochastic_ndcg_score
 
 COEFFICIENTS, DIFFERENCE, GAPS = "SenSTIR, coefficients", "SenSTIR, difference", "SenSTIR, gaps"
@@ -70,20 +67,16 @@ def census_experiment(people, seed: int) -> PeopleExperiment:
         return Side(scaled(X[rows]), y[rows].astype(float), np.arange(len(rows)) // 10, men[rows])
 
     family = tuple(np.flatnonzero(people.family).tolist())  # the columns of sex are its last two
-    return PeopleExperiment("Census", side(train), side(test), scaled(twin[test]), **_TOLD, trivial_columns=family)
+    sex = family[-2:]
+    told = _told(SensitiveSubspaceMetric(sensitive_columns=list(sex)))
+    drops = {DROP_SEX: sex, DROP_FAMILY: family}
+    return PeopleExperiment("Census", side(train), side(test), scaled(twin[test]), **told, drops=drops)
 
 
-def census_systems(experiment: Experiment, seed: int) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
-    family, solver = list(experiment.trivial_columns), _solver(experiment)
-    yield (RANDOM, None), random_rankers(seed)
-    yield (BASELINE, None), PlackettLuceRanker(**solver)
-    yield (DROP_SEX, None), drop(family[-2:], PlackettLuceRanker(**solver))
-    yield (DROP_FAMILY, None), drop(family, PlackettLuceRanker(**solver))
-    sex = SensitiveSubspaceMetric(sensitive_columns=family[-2:])
-    yield (PROJECT, None), make_pipeline(sex, PlackettLuceRanker(**solver))
-    yield from _senstir(
-        {COEFFICIENTS: (0.003, 0.01, 0.03), DIFFERENCE: (0.003, 0.01), GAPS: (0.001, 0.003, 0.01)}, solver
-    )
+def census_systems(experiment: Experiment, seed: int):
+    yield from make_systems(experiment, dict.fromkeys((RANDOM, BASELINE, DROP_SEX, DROP_FAMILY, PROJECT)), seed)
+    rhos = {COEFFICIENTS: (0.003, 0.01, 0.03), DIFFERENCE: (0.003, 0.01), GAPS: (0.001, 0.003, 0.01)}
+    yield from _senstir(experiment, rhos)
 
 
 # Hiring
@@ -97,50 +90,46 @@ def hiring_experiment(seed: int) -> PeopleExperiment:
         for rows in (made.qid < 300, made.qid >= 300)
     )
     rows = made.qid >= 300
+    told = _told(SensitiveSubspaceMetric())
     return PeopleExperiment(
-        "Hiring", train, test, made.twin[rows], **_TOLD, trivial_columns=(0, 1), merit=made.merit[rows]
+        "Hiring", train, test, made.twin[rows], **told, drops={DROP_MARKS: (0, 1)}, merit=made.merit[rows]
     )
 
 
-def hiring_systems(experiment: Experiment, seed: int) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
-    rhos, solver = (0.001, 0.003, 0.01, 0.1), _solver(experiment)
-    yield (RANDOM, None), random_rankers(seed)
-    yield (BASELINE, None), PlackettLuceRanker(**solver)
-    yield (DROP_MARKS, None), drop(list(experiment.trivial_columns), PlackettLuceRanker(**solver))
-    yield from _senstir(dict.fromkeys(ADVERSARIES, rhos), solver)
+def hiring_systems(experiment: Experiment, seed: int):
+    yield from make_systems(experiment, dict.fromkeys((RANDOM, BASELINE, DROP_MARKS)), seed)
+    yield from _senstir(experiment, dict.fromkeys(ADVERSARIES, (0.001, 0.003, 0.01, 0.1)))
 
 
-_TOLD: dict = {"metric": SensitiveSubspaceMetric(), "training": {"max_iter": 2000}, "attack": {}}
+def _told(metric: SensitiveSubspaceMetric) -> dict:
+    """Settings of these tasks: every ranker is trained by the deterministic solver; the metric is that of Project."""
+    solver = {"alpha": 1e-4, "solver": "lbfgs", "max_iter": 2000, "tol": 1e-5}
+    return {"metric": metric, "training": solver, "solver": solver, "attack": {}}
 
 
-def _solver(experiment: Experiment) -> dict:
-    return {"alpha": 1e-4, **solver_of(experiment)}
-
-
-def _senstir(rhos: dict[str, tuple[float, ...]], solver: dict):
+def _senstir(experiment: Experiment, rhos: dict[str, tuple[float, ...]]):
     for family, values in rhos.items():
         for rho in values:
-            yield (family, rho), SenSTIRRanker(rho=rho, **ADVERSARIES[family], **solver)
+            yield family, rho, SenSTIRRanker(rho=rho, **ADVERSARIES[family], **experiment.solver)
 
 
 # The defaults
 
 
-def default_systems(experiment: Experiment, seed: int, *, rhos=(0.001, 0.003, 0.01)):
-    """Everything at its default but rho; told the group alone, as `sensitive_features`."""
-    shortened = experiment.training["max_iter"] < 1000
-    settings = {"random_state": seed, **({"max_iter": 20} if shortened else {})}
-    yield (BASELINE, None), PlackettLuceRanker(**settings)
+def default_systems(experiment: Experiment, seed: int, *, shorter: int, rhos=(0.001, 0.003, 0.01)):
+    """Everything at its default but rho; told the group alone, as `sensitive_features`. `shorter` above 1: 20 steps."""
+    settings = {"random_state": seed, **({"max_iter": 20} if shorter > 1 else {})}
+    yield BASELINE, None, PlackettLuceRanker(**settings)
     for rho in rhos:
-        yield (DEFAULT_ASCENT, rho), SenSTIRRanker(SensitiveSubspaceMetric(), rho=rho, **settings)
+        yield DEFAULT_ASCENT, rho, SenSTIRRanker(SensitiveSubspaceMetric(), rho=rho, **settings)
     for rho in rhos:
-        yield (DEFAULT_GAPS, rho), SenSTIRRanker(adversary="gaps", rho=rho, **settings)
+        yield DEFAULT_GAPS, rho, SenSTIRRanker(adversary="gaps", rho=rho, **settings)
 
 
 # What is judged
 
 
-def judge_people(experiment: Experiment, ranker) -> np.ndarray:
+def judge_people(experiment: Experiment, ranker) -> dict[str, float]:
     """NDCG of the sorted list and of the policy, tau with the twins, gap in exposure, and NDCG by true merit where it is known.
 
     NDCG of queries with a relevant row; tau and the gap of all.
@@ -148,16 +137,16 @@ def judge_people(experiment: Experiment, ranker) -> np.ndarray:
     test, scores = experiment.test, ranker.predict(experiment.test.X)
     exact = np.bincount(np.unique(test.qid, return_inverse=True)[1]).max() <= 10
     policy = {"n_samples": "exact" if exact else 1000, "random_state": 0}
-    numbers = [
-        np.nanmean(ndcg_score(test.y, scores, qid=test.qid, reduce=None)),
-        np.nanmean(stochastic_ndcg_score(test.y, scores, qid=test.qid, reduce=None, **policy)),
-        kendall_tau_score(scores, ranker.predict(experiment.X_hypothetical), qid=test.qid),
-        exposure_gap(scores, test.qid, ~np.asarray(test.groups, dtype=bool)),
-    ]
+    numbers = {
+        "ndcg": np.nanmean(ndcg_score(test.y, scores, qid=test.qid, reduce=None)),
+        "stochastic_ndcg": np.nanmean(stochastic_ndcg_score(test.y, scores, qid=test.qid, reduce=None, **policy)),
+        "tau": kendall_tau_score(scores, ranker.predict(experiment.X_hypothetical), qid=test.qid),
+        "gap": exposure_gap(scores, test.qid, ~np.asarray(test.groups, dtype=bool)),
+    }
     merit = getattr(experiment, "merit", None)
     if merit is not None:
-        numbers.append(np.nanmean(ndcg_score(merit, scores, qid=test.qid, reduce=None)))
-    return np.array(numbers)
+        numbers["merit"] = np.nanmean(ndcg_score(merit, scores, qid=test.qid, reduce=None))
+    return numbers
 
 
 def exposure_gap(scores, qid, group) -> float:

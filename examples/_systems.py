@@ -1,24 +1,23 @@
-"""The systems that are compared on the page of results, and the data set of Microsoft's that is not the paper's whole.
+"""The systems that the page of results compares, the data set of Microsoft's that is not the paper's whole, and tables of claims.
 
-A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. The paper's tasks
-and hyperparameters are those of `skfairrank.experiments`.
+A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. How each is made
+stands in `skfairrank.experiments`, with the paper's tasks and hyperparameters.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
-from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import SensitiveSubspaceMetric
 from skfairrank.datasets import make_mslr_ranking
-from skfairrank.experiments import Experiment, Side
+from skfairrank.experiments import HYPERPARAMETERS, Experiment, Side, make_systems, run_systems
+from skfairrank.experiments._comparison import name_of
+from skfairrank.experiments._tables import MEASURES, plus_minus
 from skfairrank.inspection import nearest_queries
 
 RANDOM, BASELINE, PROJECT, FAIR_PG = "Random", "Baseline", "Project", "Fair-PG-Rank"
@@ -26,132 +25,47 @@ ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box
 DROP_AGE, DROP_AGE_SEX, DROP_Z2, DROP_QUALITY = "Drop age", "Drop age and sex", "Drop z2", "Drop QualityScore2"
 SOFTENED = "Drop age and sex, softened"
 
-# What a strength is called in tables, where it is not rho. The relaxed box has two: rho, and how much of it is taken back.
-STRENGTHS = {FAIR_PG: "weight", SOFTENED: "scores times"}
-
-# What is judged, in this order, and how many digits of it are shown.
-MEASURES = {"ndcg": 3, "stochastic_ndcg": 3, "tau": 3, "disparity": 4, "stochastic_disparity": 4}
-
-DIGITS = tuple(MEASURES.values())
+DIGITS = tuple(digits for _, digits in MEASURES.values())
 NDCG = list(MEASURES).index("stochastic_ndcg")
 
 System = tuple[str, float | tuple[float, float] | None]
 
-
-class Softened(BaseEstimator):
-    """The scores of a fitted ranker times a factor below 1: the same order, drawn less decidedly. No training."""
-
-    def __init__(self, ranker, factor):
-        self.ranker, self.factor = ranker, factor
-
-    def fit(self, X, y, *, qid=None, sensitive_features=None):
-        return self
-
-    def predict(self, X):
-        return self.factor * self.ranker.predict(X)
-
-
-def drop(columns, ranker) -> BaseEstimator:
-    """The trivial rule: the ranker never sees these columns."""
-    return make_pipeline(ColumnTransformer([("dropped", "drop", columns)], remainder="passthrough"), ranker)
-
-
-def random_rankers(seed: int, n_draws: int = 20) -> list[BaseEstimator]:
-    """Many draws of "Random", to be averaged: one alone says little."""
-    return [RandomRanker(random_state=n_draws * seed + draw) for draw in range(n_draws)]
-
-
-# German Credit
-
-
-def german_systems(
-    experiment: Experiment,
-    seed: int,
-    *,
-    weights=(0.1, 1.0, 2.0, 4.0),
-    rhos=(0.01, 0.1, 0.3, 1.0),
-    exact_rhos=(0.01, 0.1, 1.0),
-    box_rhos=(0.01, 0.1, 0.3, 0.5, 1.0),
-    relaxed=((0.3, 0.5), (0.3, 0.8), (0.3, 1.0), (0.5, 0.7), (0.5, 0.88)),
-    factors=(0.7, 0.5, 0.4, 0.3, 0.2, 0.1),
-) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
-    """Every system, not yet fitted."""
-    metric, training = experiment.metric, {"random_state": seed, **experiment.training}
-    (age, *_), both = experiment.trivial_columns, list(experiment.trivial_columns)
-    solver = solver_of(experiment)
-    yield (RANDOM, None), random_rankers(seed)
-    yield (BASELINE, None), PlackettLuceRanker(**training)
-    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**training))
-    yield (DROP_AGE, None), drop([age], PlackettLuceRanker(**training))
-    trivial = drop(both, PlackettLuceRanker(**training))
-    yield (DROP_AGE_SEX, None), trivial
-    for factor in factors:
-        yield (SOFTENED, factor), Softened(trivial, factor)
-    for weight in weights:
-        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, random_state=seed, **experiment.fair_pg)
-    for rho in rhos:
-        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **experiment.attack)
-    for rho in exact_rhos:
-        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **experiment.budget, **solver)
-    for rho in box_rhos:
-        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **experiment.box, **solver)
-    for rho, relax in relaxed:
-        yield (
-            (RELAXED, (rho, relax)),
-            SenSTIRRanker(metric, rho=rho, relax=relax, adversary="exact_box", **experiment.box, **solver),
-        )
-
-
-def solver_of(experiment: Experiment) -> dict:
-    """The deterministic solver, which has neither steps nor seeds; rougher where the experiment was shortened."""
-    return {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-2 if experiment.training["max_iter"] < 1000 else 1e-5}
-
-
-# The synthetic task
-
-
-def synthetic_systems(
-    experiment: Experiment,
-    seed: int,
-    *,
-    rhos=(0.0003, 0.001),
-    closed_form_rhos=(0.0003, 0.001, 0.003, 0.01),
-    relaxed=((0.01, 0.5), (0.01, 0.8)),
-) -> Iterator[tuple[System, BaseEstimator | list[BaseEstimator]]]:
-    """As `german_systems`; the sensitive attribute, majority or minority, is not a column."""
-    metric, training = experiment.metric, {"random_state": seed, **experiment.training}
-    solver = {"solver": "lbfgs", "max_iter": 2000}
-    box = {"adversary": "exact_box", **experiment.box, **solver}
-    yield (RANDOM, None), random_rankers(seed)
-    yield (BASELINE, None), PlackettLuceRanker(**training)
-    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**training))
-    yield (DROP_Z2, None), drop(list(experiment.trivial_columns), PlackettLuceRanker(**training))
-    yield (FAIR_PG, 25.0), FairPGRanker(fairness_weight=25, random_state=seed, **experiment.fair_pg)
-    for rho in rhos:
-        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **experiment.attack)
-    for rho in closed_form_rhos:
-        yield (EXACT, rho), SenSTIRRanker(metric, rho=rho, adversary="exact", **experiment.budget, **solver)
-    for rho in closed_form_rhos:
-        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, **box)
-    for rho, relax in relaxed:
-        yield (RELAXED, (rho, relax)), SenSTIRRanker(metric, rho=rho, relax=relax, **box)
-
-
-# Microsoft Learning to Rank
-
-MSLR_TRAINING = {"learning_rate": 0.001, "max_iter": 1000, "batch_size": 10, "n_samples": 32, "alpha": 0.001}
-MSLR_ATTACK = {
-    "epsilon": 0.01,
-    "subspace_step_size": 0.01,
-    "subspace_n_steps": 40,
-    "subspace_init": 0.005,
-    "full_step_size": 0.001,
-    "full_n_steps": 40,
-    "fair_start": 0.1,
-    "dual_step": "paper",
+GERMAN = {
+    RANDOM: None,
+    BASELINE: None,
+    PROJECT: None,
+    DROP_AGE: None,
+    DROP_AGE_SEX: None,
+    SOFTENED: (0.7, 0.5, 0.4, 0.3, 0.2, 0.1),
+    FAIR_PG: (0.1, 1.0, 2.0, 4.0),
+    ASCENT: (0.01, 0.1, 0.3, 1.0),
+    EXACT: (0.01, 0.1, 1.0),
+    BOX: (0.01, 0.1, 0.3, 0.5, 1.0),
+    RELAXED: ((0.3, 0.5), (0.3, 0.8), (0.3, 1.0), (0.5, 0.7), (0.5, 0.88)),
 }
-MSLR_BOX = {"subspace_radius": 0.01 * 40, "feature_radius": 0.001 * 40}
-QUALITY = [131]  # QualityScore2, after feature 132 of the data set is dropped
+PAPERS_SYNTHETIC = {
+    RANDOM: None,
+    BASELINE: None,
+    PROJECT: None,
+    DROP_Z2: None,
+    FAIR_PG: [25.0],
+    ASCENT: (0.0003, 0.001),
+}
+SYNTHETIC = {
+    **PAPERS_SYNTHETIC,
+    EXACT: (0.0003, 0.001, 0.003, 0.01),
+    BOX: (0.0003, 0.001, 0.003, 0.01),
+    RELAXED: ((0.01, 0.5), (0.01, 0.8)),
+}
+MSLR = {
+    RANDOM: None,
+    BASELINE: None,
+    PROJECT: None,
+    DROP_QUALITY: None,
+    FAIR_PG: (1.0, 100.0),
+    ASCENT: (0.001, 0.01, 0.1, 1.0),
+    BOX: (0.001, 0.01, 0.1, 1.0),
+}
 
 
 def mslr_experiment(parts, seed: int) -> Experiment:
@@ -164,70 +78,46 @@ def mslr_experiment(parts, seed: int) -> Experiment:
     names = ("data", "target", "qid", "sensitive_features")
     train = Side(*(np.concatenate([made.train[name], made.validation[name]]) for name in names))
     test = Side(*(made.test[name] for name in names))
-    metric = SensitiveSubspaceMetric(sensitive_columns=QUALITY, scale="raw")
+    quality = made.sensitive_column
+    metric = SensitiveSubspaceMetric(sensitive_columns=[quality], scale="raw")
     X, qid = np.vstack([train.X, test.X]), np.concatenate([train.qid, test.qid])
     nearest = nearest_queries(test.X, X, qid=test.qid, qid_reference=qid, metric=metric.fit(train.X))
+    settings = HYPERPARAMETERS["Microsoft"]
     return Experiment(
-        "Microsoft",
-        train,
-        test,
-        nearest.hypothetical(X),
-        metric,
-        training=MSLR_TRAINING,
-        attack=MSLR_ATTACK,
-        fair_pg=MSLR_TRAINING,
-        box=MSLR_BOX,
-        trivial_columns=tuple(QUALITY),
+        "Microsoft", train, test, nearest.hypothetical(X), metric, **settings, drops={DROP_QUALITY: (quality,)}
     )
-
-
-def mslr_systems(experiment: Experiment, seed: int, *, weights=(1.0, 100.0), rhos=(0.001, 0.01, 0.1, 1.0)):
-    metric, training = experiment.metric, {"random_state": seed, **experiment.training}
-    yield (RANDOM, None), random_rankers(seed)
-    yield (BASELINE, None), PlackettLuceRanker(**training)
-    yield (PROJECT, None), make_pipeline(metric, PlackettLuceRanker(**training))
-    yield (DROP_QUALITY, None), drop(list(experiment.trivial_columns), PlackettLuceRanker(**training))
-    for weight in weights:
-        yield (FAIR_PG, weight), FairPGRanker(fairness_weight=weight, random_state=seed, **experiment.fair_pg)
-    for rho in rhos:
-        yield (ASCENT, rho), SenSTIRRanker(metric, rho=rho, **training, **experiment.attack)
-    for rho in rhos:
-        yield (BOX, rho), SenSTIRRanker(metric, rho=rho, adversary="exact_box", **experiment.box, **training)
 
 
 # Running and reporting
 
 
-def judge(experiment: Experiment, ranker) -> np.ndarray:
-    """The measures, exact for small queries, else from 1,000 sampled rankings of each."""
-    exact = np.unique(experiment.test.qid, return_counts=True)[1].max() <= 10
-    numbers = experiment.judge(ranker, n_samples="exact" if exact else 1000, random_state=0)
-    return np.array([numbers[measure] for measure in MEASURES])
-
-
-def run_split(make_experiment: Callable[[int], Experiment], make_systems, shorter: int, judge, seed: int):
-    """Every system on one split: its measures; the mean of many draws where the system is a list of them."""
-    experiment, results = make_experiment(seed).shortened(shorter), {}
+def run_split(make_experiment: Callable[[int], Experiment], systems, shorter: int, judge, seed: int):
+    """Every system on one split: its numbers, in the order in which `judge` has them."""
+    experiment = make_experiment(seed).shortened(shorter)
+    made = make_systems(experiment, systems, seed) if isinstance(systems, dict) else systems(experiment, seed)
     with warnings.catch_warnings():
         # Some systems see the sensitive column on purpose.
         warnings.filterwarnings("ignore", "Columns? .* of X: .* alone determines", UserWarning)
-        for system, rankers in make_systems(experiment, seed):
-            runs = [judge(experiment, experiment.fit(r)) for r in (rankers if isinstance(rankers, list) else [rankers])]
-            results[system] = np.mean(runs, axis=0)
-    return results
+        runs = list(run_systems(experiment, made, judge))
+    described = ("data", "family", "strength", "system", "ranker", "seconds")
+    return {
+        (run["family"], run["strength"]): [value for name, value in run.items() if name not in described]
+        for run in runs
+    }
 
 
 def run_splits(
-    make_experiment, make_systems, n_splits: int, shorter: int = 1, judge: Callable = judge
+    make_experiment, systems, n_splits: int, shorter: int = 1, judge: Callable = Experiment.judge
 ) -> dict[System, np.ndarray]:
-    """Measures of every system, each (n_splits, n_measures); a split's number is the random state of its task and training.
+    """Numbers of every system, each (n_splits, n_measures); a split's number is the random state of its task and training.
 
-    `shorter` divides the numbers of training steps.
+    `systems` are strengths by family, as for `make_systems`, or a function of the experiment and the seed that yields what that
+    does. `shorter` divides the numbers of training steps.
     """
     n_jobs = 2 if n_splits > 2 else 1  # few splits, as in a quick run, are not worth processes of their own
     with parallel_config("loky", inner_max_num_threads=1):
         splits = Parallel(n_jobs=n_jobs)(
-            delayed(run_split)(make_experiment, make_systems, shorter, judge, seed) for seed in range(n_splits)
+            delayed(run_split)(make_experiment, systems, shorter, judge, seed) for seed in range(n_splits)
         )
     return {system: np.array([split[system] for split in splits]) for system in splits[0]}
 
@@ -245,24 +135,11 @@ def standard_error(values) -> np.ndarray:
     return np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
 
 
-def plus_minus(mean, error, digits: int) -> str:
-    """A number and its standard error, where there is one."""
-    return f"{mean:.{digits}f}" + ("" if np.isnan(error) else f" ±{error:.{digits}f}")
-
-
-def name_of(system: System) -> str:
-    family, strength = system
-    if strength is None:
-        return family
-    number, relax = strength if isinstance(strength, tuple) else (strength, None)
-    return f"{family}, {STRENGTHS.get(family, 'rho')} {number:g}" + ("" if relax is None else f", relax {relax:g}")
-
-
 def rows_of(results: dict[System, np.ndarray], digits=DIGITS) -> list[tuple[str, ...]]:
     """Lines of a table: system and its measures, means with standard errors, with so many digits."""
     return [
         (
-            name_of(system),
+            name_of(*system),
             *(plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), digits)),
         )
         for system, runs in results.items()

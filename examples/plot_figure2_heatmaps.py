@@ -27,8 +27,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
-from skfairrank.experiments import RECORDED, recorded_experiment, synthetic_experiment
+from skfairrank.experiments import RECORDED, compare, recorded_experiment, synthetic_experiment
 from skfairrank.inspection import RankDisplacementDisplay, rank_displacement
 from skfairrank.metrics import group_exposure_disparity, stochastic_ndcg_score
 from skfairrank.plackett_luce import sample_rankings
@@ -49,20 +48,8 @@ recorded = RECORDED["senstir_synthetic"]
 # Training, with the hyperparameters of Tables 2 and 3.
 
 
-def make_rankers(seed):
-    settings = {"metric": experiment.metric, "random_state": seed, **experiment.training, **experiment.attack}
-    return {
-        "Baseline": PlackettLuceRanker(random_state=seed, **experiment.training),
-        "Fair-PG-Rank, weight 25": FairPGRanker(fairness_weight=25, random_state=seed, **experiment.fair_pg),
-        "SenSTIR, rho 0.0003": SenSTIRRanker(rho=0.0003, **settings),
-        "SenSTIR, rho 0.001": SenSTIRRanker(rho=0.001, **settings),
-    }
-
-
-rankers = {name: [] for name in recorded}
-for seed in range(n_runs):
-    for name, ranker in make_rankers(seed).items():
-        rankers[name].append(experiment.fit(ranker))
+systems = {"Baseline": None, "Fair-PG-Rank": [25], "SenSTIR": (0.0003, 0.001)}
+rankers = {name: list(of_name) for name, of_name in compare([experiment] * n_runs, systems).groupby("system")["ranker"]}
 
 
 class Authors:

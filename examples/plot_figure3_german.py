@@ -37,11 +37,15 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from sklearn.pipeline import make_pipeline
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
-from skfairrank.experiments import RECORDED, german_credit_experiment, german_credit_people
-from skfairrank.inspection import TradeoffDisplay
+from skfairrank.experiments import (
+    RECORDED,
+    compare,
+    draw_tradeoff,
+    german_credit_experiment,
+    german_credit_people,
+    summarize,
+)
 from skfairrank.metrics import group_exposure_disparity
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
@@ -52,49 +56,27 @@ if full:
     weights = [0.1, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0]
 
 
-def make_systems(experiment, seed):
-    """System, strength of its regulariser where it has one, and a ranker; of "Random" many, to be averaged."""
-    training = {"random_state": seed, **experiment.training}
-    for draw in range(20):
-        yield "Random", np.nan, RandomRanker(random_state=20 * seed + draw)
-    yield "Baseline", np.nan, PlackettLuceRanker(**training)
-    yield "Project", np.nan, make_pipeline(experiment.metric, PlackettLuceRanker(**training))
-    for weight in weights:
-        yield "Fair-PG-Rank", weight, FairPGRanker(fairness_weight=weight, random_state=seed, **experiment.fair_pg)
-    for rho in rhos:
-        yield "SenSTIR", rho, SenSTIRRanker(experiment.metric, rho=rho, **training, **experiment.attack)
+SYSTEMS = {"SenSTIR": rhos, "Fair-PG-Rank": weights, "Baseline": None, "Project": None, "Random": None}
 
 
-# %%
-# Every system on every split: what `judge` measures on unseen people, and the policy's disparity on the training queries. The
-# split's number seeds the training too. Expectations are exact.
-people = german_credit_people()
-runs = []
-for split in range(n_splits):
-    experiment = german_credit_experiment(people, split).shortened(200 if quick else 1)
+def judge(experiment, ranker):
+    """The usual measures on unseen people, and the policy's disparity on the training queries."""
     train = experiment.train
-    for system, strength, ranker in make_systems(experiment, split):
-        experiment.fit(ranker)
-        on_train = group_exposure_disparity(
-            train.y, ranker.predict(train.X), qid=train.qid, sensitive_features=train.groups, n_samples="exact"
-        )
-        runs.append(
-            {
-                "system": system,
-                "strength": strength,
-                "split": split,
-                **experiment.judge(ranker),
-                "on training": on_train,
-            }
-        )
+    on_train = group_exposure_disparity(
+        train.y, ranker.predict(train.X), qid=train.qid, sensitive_features=train.groups, n_samples="exact"
+    )
+    return {**experiment.judge(ranker), "on training": on_train}
+
 
 # %%
+# Every system on every split. The split's number seeds the training too; of "Random" 20 are averaged. Expectations are exact.
 # Means over splits and their standard errors.
-measures = ["ndcg", "stochastic_ndcg", "tau", "disparity", "stochastic_disparity", "on training"]
-by_split = pd.DataFrame(runs).groupby(["system", "strength", "split"], sort=False, dropna=False)[measures].mean()
-results = by_split.groupby(["system", "strength"], sort=False, dropna=False).agg(["mean", "sem"])
+people = german_credit_people()
+splits = [german_credit_experiment(people, split).shortened(200 if quick else 1) for split in range(n_splits)]
+runs = compare(splits, SYSTEMS, judge=judge)
+results = summarize(runs).drop(columns="seconds", level=0)
 print(f"{n_splits} random splits")
-print(results.round(4).to_string())
+print(results.droplevel(["data", "family"]).round(4).to_string())
 
 # %%
 # What the authors' program recorded on its splits 0 and 1, other ones than those above; its disparities, from 25 sampled
@@ -107,26 +89,15 @@ print(pd.DataFrame(recorded).T.to_string())
 # %%
 # The figure: to the right is more accurate; above is fairer on the left, below is fairer on the right.
 LABELS = {"SenSTIR": r"SenSTIR (numbers: $\rho$)", "Fair-PG-Rank": "Fair-PG-Rank (numbers: its weight)"}
-order = ["SenSTIR", "Fair-PG-Rank", "Baseline", "Project", "Random"]  # so that colours go to the first ones
-shown = results.loc[order].reset_index()
 every = -(-len(rhos) // 8)
-numbered = {*rhos[::every], *weights[::every]}
+numbered = {f"{strength:g}" for strength in (*rhos[::every], *weights[::every])}
+strengths = [system.rpartition(" ")[2] for system in results.index.get_level_values("system")]
+NDCG = "NDCG of the policy on unseen people"
+PANELS = [
+    ("stochastic_ndcg", "tau", NDCG, "Kendall's tau with the ranking\nafter everyone's sex is flipped (1: same)"),
+    ("stochastic_ndcg", "stochastic_disparity", NDCG, "disparity of group exposure by age (0: none)"),
+]
 figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-for ax, measure, label in (
-    (axes[0], "tau", "Kendall's tau with the ranking\nafter everyone's sex is flipped (1: same)"),
-    (axes[1], "stochastic_disparity", "disparity of group exposure by age (0: none)"),
-):
-    display = TradeoffDisplay.from_predictions(
-        shown["stochastic_ndcg", "mean"],
-        shown[measure, "mean"],
-        xerr=shown["stochastic_ndcg", "sem"],
-        yerr=shown[measure, "sem"],
-        labels=[LABELS.get(system, system) for system in shown["system"]],
-        annotations=[f"{strength:g}" if strength in numbered else "" for strength in shown["strength"]],
-        xlabel="NDCG of the policy on unseen people",
-        ylabel=label,
-        legend=False,
-        ax=ax,
-    )
+draw_tradeoff(axes, results, PANELS, names=LABELS, annotations=[k if k in numbered else "" for k in strengths])
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
 plt.show()

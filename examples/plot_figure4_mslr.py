@@ -42,7 +42,7 @@ from sklearn.pipeline import make_pipeline
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import load_letor, make_mslr_ranking
-from skfairrank.experiments import data_folder
+from skfairrank.experiments import HYPERPARAMETERS, data_folder
 from skfairrank.inspection import TradeoffDisplay, audit, nearest_queries
 from skfairrank.metrics import kendall_tau_scorer, neg_group_exposure_disparity_scorer, stochastic_ndcg_scorer
 from skfairrank.model_selection import best_under
@@ -133,14 +133,12 @@ def choose(ranker, grid, fairness, scorer):
     return {name: value for name, value in search.cv_results_["params"][best].items() if name in PAPERS_CHOICE}
 
 
-PAPERS_CHOICE = {  # Table 2
-    "alpha": 0.001,
-    "subspace_step_size": 0.01,
-    "subspace_n_steps": 40,
-    "full_n_steps": 40,
-    "epsilon": 0.01,
-}
-ATTACK = {"subspace_init": 0.005, "full_step_size": 0.001, "fair_start": 0.1, "dual_step": "paper"}
+ATTACK = {
+    **HYPERPARAMETERS["Microsoft"]["attack"],
+    "alpha": HYPERPARAMETERS["Microsoft"]["training"]["alpha"],
+}  # Table 2
+CHOSEN = ("alpha", "subspace_step_size", "subspace_n_steps", "full_n_steps", "epsilon")
+PAPERS_CHOICE = {name: ATTACK.pop(name) for name in CHOSEN}
 GRID = [
     {
         "rho": [0.01, 0.1, 1.0] if full else [0.1],

@@ -15,15 +15,20 @@ synthetic task.
 """
 
 # %%
-# The plain ranker's scores, divided by a temperature. What is said of the policy falls; what is said of the sorted list does not.
+# The plain ranker's scores, divided by a temperature, that is multiplied by a factor. What is said of the policy falls; what is
+# said of the sorted list does not.
 import sys
 
 import matplotlib.pyplot as plt
-import pandas as pd
 
-from skfairrank import PlackettLuceRanker, SenSTIRRanker
-from skfairrank.experiments import german_credit_experiment, german_credit_people, synthetic_experiment
-from skfairrank.inspection import TradeoffDisplay
+from skfairrank.experiments import (
+    compare,
+    draw_tradeoff,
+    german_credit_experiment,
+    german_credit_people,
+    summarize,
+    synthetic_experiment,
+)
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
 n_splits = 2 if quick else 10 if full else 3
@@ -36,54 +41,23 @@ except FileNotFoundError as absent:
     rhos, experiments = (0.0001, 0.0003, 0.001, 0.003), [synthetic_experiment(split) for split in range(n_splits)]
 
 
-class Softened:
-    """A fitted ranker whose scores are divided by a temperature."""
-
-    def __init__(self, ranker, temperature):
-        self.ranker, self.temperature = ranker, temperature
-
-    def predict(self, X):
-        return self.ranker.predict(X) / self.temperature
-
-
-runs = []
-for split, experiment in enumerate(experiments):
-    experiment = experiment.shortened(100 if quick else 1)
-    training = {"random_state": split, **experiment.training}
-    plain = experiment.fit(PlackettLuceRanker(**training))
-    systems = {("plain, softened", temperature): Softened(plain, temperature) for temperature in temperatures}
-    for rho in rhos:
-        senstir = SenSTIRRanker(experiment.metric, rho=rho, **training, **experiment.attack)
-        systems["SenSTIR", rho] = experiment.fit(senstir)
-    for (system, strength), ranker in systems.items():
-        runs.append({"system": system, "strength": strength, **experiment.judge(ranker)})
-
-results = pd.DataFrame(runs).groupby(["system", "strength"], sort=False).agg(["mean", "sem"])
+factors = [1 / temperature for temperature in temperatures]
+splits = [experiment.shortened(100 if quick else 1) for experiment in experiments]
+runs = compare(splits, {"Baseline": None, "Baseline, softened": factors, "SenSTIR": rhos})
+results = summarize(runs[runs["system"] != "Baseline"]).drop(columns="seconds", level=0)
 print(f"{experiments[0].name}, {n_splits} random splits")
-print(results.xs("mean", axis=1, level=1).round(4).to_string())
+print(results.xs("mean", axis=1, level=1).droplevel(["data", "family"]).round(4).to_string())
 
 # %%
 # Left: the policy. Both lines run down to the left, and where they lie on each other the regulariser bought nothing that a
 # temperature does not give. Right: the sorted list. The softened rankers are one point there.
-NAMES = {"plain, softened": "plain ranker (numbers: temperature)", "SenSTIR": r"SenSTIR (numbers: $\rho$)"}
-shown = results.reset_index()
+NAMES = {"Baseline, softened": "plain ranker (numbers: temperature)", "SenSTIR": r"SenSTIR (numbers: $\rho$)"}
+numbers = {"Baseline, softened": [f"{t:g}" for t in temperatures], "SenSTIR": [f"{rho:g}" for rho in rhos]}
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 for ax, prefix, of in ((axes[0], "stochastic_", "policy"), (axes[1], "", "sorted list")):
-    TradeoffDisplay.from_predictions(
-        shown[f"{prefix}ndcg", "mean"],
-        shown[f"{prefix}disparity", "mean"],
-        xerr=shown[f"{prefix}ndcg", "sem"],
-        yerr=shown[f"{prefix}disparity", "sem"],
-        labels=[NAMES[system] for system in shown["system"]],
-        annotations=[
-            "" if of == "sorted list" and system != "SenSTIR" else f"{strength:g}"
-            for system, strength in zip(shown["system"], shown["strength"])
-        ],
-        xlabel=f"NDCG of the {of}",
-        ylabel=f"disparity of group exposure of the {of}",
-        legend=False,
-        ax=ax,
-    )
+    panel = (f"{prefix}ndcg", f"{prefix}disparity", f"NDCG of the {of}", f"disparity of group exposure of the {of}")
+    temperature = [""] * len(temperatures) if of == "sorted list" else numbers["Baseline, softened"]
+    draw_tradeoff([ax], results, [panel], names=NAMES, annotations=[*temperature, *numbers["SenSTIR"]])
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 plt.show()
 

@@ -42,22 +42,20 @@ from _systems import (
     DROP_Z2,
     EXACT,
     FAIR_PG,
+    GERMAN,
+    MSLR,
+    PAPERS_SYNTHETIC,
     PROJECT,
     RANDOM,
     RELAXED,
     SOFTENED,
+    SYNTHETIC,
     at_same_ndcg,
-    german_systems,
-    judge,
     mslr_experiment,
-    mslr_systems,
-    name_of,
-    plus_minus,
     rows_of,
     run_splits,
     say,
     standard_error,
-    synthetic_systems,
 )
 
 from skfairrank.datasets import load_census_income, load_letor
@@ -69,6 +67,8 @@ from skfairrank.experiments import (
     recorded_experiment,
     synthetic_experiment,
 )
+from skfairrank.experiments._comparison import name_of
+from skfairrank.experiments._tables import markdown, plus_minus
 
 # Columns of results on the paper's tasks: of the sorted list, and of the policy where nothing is said, as in the paper.
 SORTED_NDCG, NDCG, TAU, SORTED_DISPARITY, DISPARITY = range(5)
@@ -119,7 +119,7 @@ In short:
   Fair-PG-Rank's at the same NDCG.
 """
 
-SYNTHETIC = """\
+SYNTHETIC_INTRODUCTION = """\
 ## Synthetic task
 
 Relevance is the sum of two features; of a minority, a fifth of the items, the second one, z2, is lost and reads 0. The
@@ -150,7 +150,7 @@ authors' program noted, NDCG and disparity from 10 sampled rankings of a query; 
 without sampling.
 """
 
-GERMAN = """\
+GERMAN_INTRODUCTION = """\
 ## German Credit
 
 Queries of 10 people, a good credit risk is relevant, the sensitive attribute is age; {n} random splits of the people, 500
@@ -195,7 +195,7 @@ NDCG, and beside that of SenSTIR by ascent, between whose values of rho the stra
 reach that NDCG.
 """
 
-MSLR = """\
+MSLR_INTRODUCTION = """\
 ## Microsoft Learning to Rank, a sample
 
 A sample of 107 queries of WEB10K, 20 documents each of those with a document of relevance 3 (of relevance 4, as in the paper,
@@ -289,12 +289,6 @@ also ahead on German Credit and on the census data. Try `adversary="gaps"` first
 """
 
 
-def markdown(header, rows) -> str:
-    """A table."""
-    lines = ["| " + " | ".join(row) + " |" for row in [tuple(header), *rows]]
-    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]]) + "\n"
-
-
 def results_table(results) -> str:
     return markdown(("system", "NDCG", "policy", "tau", "disparity", "policy"), rows_of(results))
 
@@ -328,7 +322,7 @@ def people_claim(text, results, better, worse, column):
 
 
 def synthetic_page(n_splits: int, shorter: int) -> str:
-    results = run_splits(synthetic_experiment, synthetic_systems, n_splits, shorter)
+    results = run_splits(synthetic_experiment, SYNTHETIC, n_splits, shorter)
     baseline, strong, weak = (BASELINE, None), (ASCENT, 0.001), (ASCENT, 0.0003)
     claims = [
         ("SenSTIR (ascent, rho .001) is more stable than the baseline: tau", strong, baseline, TAUS),
@@ -344,7 +338,7 @@ def synthetic_page(n_splits: int, shorter: int) -> str:
     ]
     return "\n".join(
         [
-            SYNTHETIC.format(n=n_splits),
+            SYNTHETIC_INTRODUCTION.format(n=n_splits),
             results_table(results),
             claims_table([claim(text, results, *rest) for text, *rest in claims]),
             SYNTHETIC_VERDICT,
@@ -364,15 +358,14 @@ class Recorded:
 
 def papers_queries_page(n_runs: int, shorter: int) -> str:
     experiment = recorded_experiment("senstir_synthetic")
-    systems = partial(synthetic_systems, closed_form_rhos=(), relaxed=())
     rows = []
-    for system, runs in run_splits(lambda seed: experiment, systems, n_runs, shorter).items():
-        name = name_of(system).replace(", ascent", "")
+    for system, runs in run_splits(lambda seed: experiment, PAPERS_SYNTHETIC, n_runs, shorter).items():
+        name = name_of(*system).replace(", ascent", "")
         (in_order, ndcg, tau, disparity), recorded = ours(runs), RECORDED["senstir_synthetic"].get(name)
         if recorded is None:
             rows.append((name, in_order, ndcg, "", "", tau, "", disparity, "", ""))
             continue
-        of_weights = judge(experiment, Recorded(recorded.coef))
+        of_weights = list(experiment.judge(Recorded(recorded.coef)).values())
         rows.append(
             (
                 name,
@@ -395,7 +388,7 @@ def ours(runs):
 
 
 def german_page(people, n_splits: int, shorter: int) -> str:
-    results = run_splits(partial(german_credit_experiment, people), german_systems, n_splits, shorter)
+    results = run_splits(partial(german_credit_experiment, people), GERMAN, n_splits, shorter)
     baseline, dropped, fair_pg = (BASELINE, None), (DROP_AGE_SEX, None), (FAIR_PG, 4.0)
     middle, strong, relaxed = (ASCENT, 0.3), (ASCENT, 1.0), (RELAXED, (0.5, 0.88))
     claims = [
@@ -427,7 +420,7 @@ def german_page(people, n_splits: int, shorter: int) -> str:
     loss = [(results[baseline] - results[s])[:, NDCG].mean() for s in (strong, (RANDOM, None))]
     return "\n".join(
         [
-            GERMAN.format(n=n_splits, drop=DROP_AGE_SEX),
+            GERMAN_INTRODUCTION.format(n=n_splits, drop=DROP_AGE_SEX),
             german_headline(results),
             results_table(results),
             claims_table(table),
@@ -476,7 +469,7 @@ def equal_ndcg_table(results) -> str:
         if system[0] not in (PROJECT, FAIR_PG, ASCENT, EXACT, BOX, RELAXED):
             continue
         means = runs.mean(axis=0)
-        row = [name_of(system), f"{means[SORTED_NDCG]:.3f}", f"{means[NDCG]:.3f}", f"{means[DISPARITY]:.4f}"]
+        row = [name_of(*system), f"{means[SORTED_NDCG]:.3f}", f"{means[NDCG]:.3f}", f"{means[DISPARITY]:.4f}"]
         for families in ((DROP_AGE_SEX, SOFTENED), (ASCENT,)):
             other = at_same_ndcg(results, families, runs[:, NDCG].mean())
             if other is None or system[0] in families:
@@ -495,7 +488,7 @@ def equal_ndcg_table(results) -> str:
 
 
 def mslr_page(parts, n_splits: int, shorter: int) -> str:
-    results = run_splits(partial(mslr_experiment, parts), mslr_systems, n_splits, shorter)
+    results = run_splits(partial(mslr_experiment, parts), MSLR, n_splits, shorter)
     baseline, strong = (BASELINE, None), (ASCENT, 1.0)
     claims = [
         ("SenSTIR (ascent, rho 1) is more stable than the baseline: tau", strong, baseline, TAUS),
@@ -507,7 +500,7 @@ def mslr_page(parts, n_splits: int, shorter: int) -> str:
     ]
     return "\n".join(
         [
-            MSLR.format(n=n_splits),
+            MSLR_INTRODUCTION.format(n=n_splits),
             results_table(results),
             claims_table([claim(text, results, *rest) for text, *rest in claims]),
             MSLR_VERDICT,
@@ -587,7 +580,9 @@ def defaults_page(tasks, n_splits: int, shorter: int) -> str:
     """Rows for each task and ranker, and what the default rho changes; `tasks` are (name, function of a seed)."""
     rows, changes = [], []
     for name, make_experiment in tasks:
-        results = run_splits(make_experiment, default_systems, n_splits, shorter, judge_people)
+        results = run_splits(
+            make_experiment, partial(default_systems, shorter=shorter), n_splits, shorter, judge_people
+        )
         results = {system: runs[:, : GAP + 1] for system, runs in results.items()}
         rows += [(name, *row) for row in rows_of(results, PEOPLE_DIGITS)]
         for system in ((DEFAULT_ASCENT, 0.003), (DEFAULT_GAPS, 0.003)):

@@ -49,20 +49,6 @@ def run(tmp_path, monkeypatch, capsys):
     plt.close("all")
 
 
-@pytest.fixture
-def no_data(tmp_path, monkeypatch):
-    """A folder without any data file, named by SKFAIRRANK_DATA; and no network."""
-    folder = tmp_path / "nothing"
-    folder.mkdir()
-    monkeypatch.setenv("SKFAIRRANK_DATA", str(folder))
-
-    def unreachable(*args, **kwargs):
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr("skfairrank.datasets._german_credit.fetch_openml", unreachable)
-    return folder
-
-
 def check_figure(*, n_axes, legend=True):
     """One figure; every legend lies outside of all axes; axes are labelled; labels keep inside of their axes."""
     import matplotlib.pyplot as plt
@@ -170,15 +156,12 @@ def test_figure3_prints_means_with_errors_beside_the_authors(run):
     shared_data("german.data.gz")
     text, variables = run("plot_figure3_german")
     assert re.search(r"SenSTIR, rho 1 +german_seed0 +0.779 +1.000 +0.0046", text)  # issue 3
-    runs, results = pd.DataFrame(variables["runs"]), variables["results"]
-    assert set(results.index.get_level_values("system")) == {"Random", "Baseline", "Project", "Fair-PG-Rank", "SenSTIR"}
-    first, second = runs[runs["system"] == "Baseline"]["ndcg"]
-    mean, error = results.loc["Baseline"]["ndcg"].to_numpy()[0]
-    assert (mean, error) == pytest.approx(((first + second) / 2, abs(first - second) / 2))
-    # Of Random the draws of a split are averaged first.
-    by_split = runs[runs["system"] == "Random"].groupby("split")["tau"].mean()
-    assert len(runs[runs["system"] == "Random"]) == 40
-    assert results.loc["Random"]["tau", "sem"].item() == pytest.approx(abs(by_split[0] - by_split[1]) / 2)
+    runs, results = variables["runs"], variables["results"]
+    assert set(results.index.get_level_values("family")) == {"Random", "Baseline", "Project", "Fair-PG-Rank", "SenSTIR"}
+    for system in ("Baseline", "Random"):  # of Random the draws of a split are averaged first
+        first, second = runs[runs["system"] == system]["ndcg"]
+        mean, error = results.xs(system, level="system")["ndcg"].to_numpy()[0]
+        assert (mean, error) == pytest.approx(((first + second) / 2, abs(first - second) / 2))
     check_figure(n_axes=2)
 
 
@@ -213,9 +196,12 @@ def test_figure4_reads_a_folder_named_as_argument(run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["plot_figure3_german", "plot_exact_adversaries", "plot_search_german_credit"])
-def test_without_data_or_network_a_script_says_where_to_get_them(no_data, run, name):
-    with pytest.raises(FileNotFoundError, match=r"german.data.*https://archive.ics.uci.edu.*SKFAIRRANK_DATA") as raised:
-        run(name)
+def test_without_data_or_network_a_script_says_where_to_get_them(no_data, no_network, run, name):
+    with pytest.warns(UserWarning, match="network error"):
+        with pytest.raises(
+            FileNotFoundError, match="german.data.*https://archive.ics.uci.edu.*SKFAIRRANK_DATA"
+        ) as raised:
+            run(name)
     assert str(no_data) in str(raised.value)
 
 
@@ -231,10 +217,12 @@ def test_figure4_says_what_is_missing(no_data, run, tmp_path):
 def test_exact_adversaries_on_both_tasks(run):
     shared_data("german.data.gz")
     _, variables = run("plot_exact_adversaries")
-    assert set(variables["comparisons"]) == {"German Credit", "Synthetic task"}
+    assert set(variables["comparisons"]) == {"German Credit", "Synthetic"}
     results = variables["comparisons"]["German Credit"]
     # Who does not see the columns of sex has tau 1; softening changes the policy alone.
-    dropped = results.loc["columns dropped; softened"].xs("mean", axis=1, level=1)
+    of_families = results.index.get_level_values("family").str.startswith("Drop age and sex")
+    dropped = results[of_families].xs("mean", axis=1, level=1)
+    assert len(dropped) == 6
     assert (dropped["tau"] == 1).all()
     assert dropped["ndcg"].nunique() == 1 and dropped["stochastic_ndcg"].is_monotonic_decreasing
     check_figure(n_axes=4)
@@ -272,7 +260,7 @@ def test_softness_moves_the_policy_alone(run, data, request):
         shared_data("german.data.gz")
     text, variables = run("plot_softness")
     assert f"{data}, 2 random splits" in text
-    softened = variables["results"].loc["plain, softened"].xs("mean", axis=1, level=1)
+    softened = variables["results"].xs("Baseline, softened", level="family").xs("mean", axis=1, level=1)
     assert softened[["ndcg", "tau", "disparity"]].nunique().tolist() == [1, 1, 1]
     assert softened["stochastic_ndcg"].is_monotonic_decreasing
     assert softened["stochastic_disparity"].iloc[-1] < 0.5 * softened["stochastic_disparity"].iloc[0]

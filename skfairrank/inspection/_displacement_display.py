@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from skfairrank._random import as_generator
@@ -13,6 +15,7 @@ from skfairrank.plackett_luce import sample_rankings
 __all__ = ["RankDisplacementDisplay"]
 
 
+@dataclass(eq=False, repr=False)
 class RankDisplacementDisplay:
     """How often the item ranked i-th is ranked j-th under the hypothetical query (Bower et al. 2021, Figure 2).
 
@@ -33,9 +36,9 @@ class RankDisplacementDisplay:
     colorbar_ : matplotlib Colorbar or None
     """
 
-    def __init__(self, displacement, *, name=None):
-        self.displacement = displacement
-        self.name = name
+    displacement: np.ndarray
+    _: KW_ONLY
+    name: str | None = None
 
     @classmethod
     def from_estimator(

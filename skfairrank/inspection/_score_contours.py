@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.utils import check_array
 
@@ -12,6 +15,7 @@ from skfairrank.metrics._predictions import asks_for_qid, ranking_scores, scorin
 __all__ = ["ScoreContourDisplay"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScoreContourDisplay:
     """Contours of the scores over two features, with the items coloured by relevance (Bower et al. 2021, Figure 1).
 
@@ -56,28 +60,26 @@ class ScoreContourDisplay:
     >>> display = ScoreContourDisplay.from_estimator(ranker, task.data, task.target)
     """
 
-    def __init__(
-        self,
-        *,
-        xx0,
-        xx1,
-        response,
-        points,
-        relevance=None,
-        pair=None,
-        pair_labels=None,
-        feature_names=None,
-        name=None,
-    ):
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.response = response
-        self.points = points
-        self.relevance = relevance
-        self.pair = pair
-        self.pair_labels = pair_labels
-        self.feature_names = feature_names
-        self.name = name
+    xx0: np.ndarray
+    xx1: np.ndarray
+    response: np.ndarray
+    points: np.ndarray
+    relevance: np.ndarray | None = None
+    pair: Sequence[int] | None = None
+    pair_labels: Sequence[str] | None = None
+    feature_names: Sequence[str] | None = None
+    name: str | None = None
+
+    def __post_init__(self):
+        n = len(self.points)
+        if self.relevance is not None:
+            self.relevance = np.asarray(self.relevance, dtype=np.float64)
+            if self.relevance.shape != (n,):
+                raise ValueError(f"y has shape {self.relevance.shape} for {n} rows: give one relevance per row.")
+        if self.pair is not None:
+            self.pair = [int(row) for row in _two(self.pair, "pair")]
+            if not all(0 <= row < n for row in self.pair):
+                raise ValueError(f"pair={self.pair}: give two row numbers from 0 to {n - 1}.")
 
     @classmethod
     def from_estimator(
@@ -87,9 +89,9 @@ class ScoreContourDisplay:
         y=None,
         *,
         features=(0, 1),
+        grid_resolution=100,
         pair=None,
         pair_labels=None,
-        grid_resolution=100,
         name=None,
         ax=None,
         **plot_params,
@@ -138,8 +140,8 @@ class ScoreContourDisplay:
             xx1=xx1,
             response=ranking_scores(estimator, grid).reshape(xx0.shape),
             points=points,
-            relevance=_relevance(y, points),
-            pair=_rows(pair, points),
+            relevance=y,
+            pair=pair,
             pair_labels=pair_labels,
             feature_names=[names[k] if names else f"feature {k}" for k in positions],
             name=name,
@@ -202,8 +204,8 @@ class ScoreContourDisplay:
             xx1=xx1,
             response=response,
             points=points,
-            relevance=_relevance(y, points),
-            pair=_rows(pair, points),
+            relevance=y,
+            pair=pair,
             pair_labels=pair_labels,
             feature_names=feature_names or ["feature 0", "feature 1"],
             name=name,
@@ -298,24 +300,6 @@ def _position(feature, names, n_features):
     if not -n_features <= feature < n_features:
         raise ValueError(f"features has {feature}, but X has {n_features} columns.")
     return int(feature) % n_features
-
-
-def _rows(pair, points):
-    if pair is None:
-        return None
-    pair = [int(row) for row in _two(pair, "pair")]
-    if not all(0 <= row < len(points) for row in pair):
-        raise ValueError(f"pair={pair}: give two row numbers from 0 to {len(points) - 1}.")
-    return pair
-
-
-def _relevance(y, points):
-    if y is None:
-        return None
-    y = np.asarray(y, dtype=np.float64)
-    if y.shape != (len(points),):
-        raise ValueError(f"y has shape {y.shape} for {len(points)} rows: give one relevance per row.")
-    return y
 
 
 def _grid(points, resolution, *, margin):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 import numpy as np
@@ -13,6 +15,7 @@ from skfairrank.model_selection._cv_results import mean_test_scores
 __all__ = ["TradeoffDisplay"]
 
 
+@dataclass(eq=False, repr=False)
 class TradeoffDisplay:
     """Two scores against each other with error bars, one line for each system (Bower et al. 2021, Figures 3 and 4).
 
@@ -21,10 +24,10 @@ class TradeoffDisplay:
 
     Parameters
     ----------
-    x, y : ndarray of float, shape (n_points,)
-    xerr, yerr : ndarray of float, shape (n_points,), optional
+    x, y : array-like of float, shape (n_points,)
+    xerr, yerr : array-like of float, shape (n_points,), optional
         Half lengths of the error bars, usually standard errors.
-    labels : ndarray of str, shape (n_points,), optional
+    labels : array-like of str, shape (n_points,), optional
         System of each point: those of one system are joined in the order given. None: one line.
     annotations : sequence of str, shape (n_points,), optional
         Written beside the points, such as values of rho.
@@ -45,82 +48,49 @@ class TradeoffDisplay:
     legend_ : matplotlib Legend or None
     """
 
-    def __init__(
-        self,
-        x,
-        y,
-        *,
-        xerr=None,
-        yerr=None,
-        labels=None,
-        annotations=None,
-        annotation_name=None,
-        chosen=None,
-        xlabel=None,
-        ylabel=None,
-    ):
-        self.x = x
-        self.y = y
-        self.xerr = xerr
-        self.yerr = yerr
-        self.labels = labels
-        self.annotations = annotations
-        self.annotation_name = annotation_name
-        self.chosen = chosen
-        self.xlabel = xlabel
-        self.ylabel = ylabel
+    x: np.ndarray
+    y: np.ndarray
+    _: KW_ONLY
+    xerr: np.ndarray | None = None
+    yerr: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    annotations: Sequence | None = None
+    annotation_name: str | None = None
+    chosen: int | None = None
+    xlabel: str | None = None
+    ylabel: str | None = None
+
+    def __post_init__(self):
+        for name in ("x", "y", "xerr", "yerr"):
+            if getattr(self, name) is not None:
+                setattr(self, name, _numbers(getattr(self, name), name))
+        for name in ("y", "xerr", "yerr", "labels", "annotations"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.x):
+                raise ValueError(f"{name} has {len(values)} entries and x has {len(self.x)}: give one for each point.")
+        if self.chosen is not None and not 0 <= self.chosen < len(self.x):
+            raise ValueError(f"chosen={self.chosen}: give the number of a point, 0 to {len(self.x) - 1}.")
+        if self.labels is not None:
+            self.labels = np.array([str(label) for label in self.labels])
+        if self.annotations is not None:
+            self.annotations = [_text(value) for value in self.annotations]
 
     @classmethod
-    def from_predictions(
-        cls,
-        x,
-        y,
-        *,
-        xerr=None,
-        yerr=None,
-        labels=None,
-        annotations=None,
-        annotation_name=None,
-        chosen=None,
-        xlabel=None,
-        ylabel=None,
-        ax=None,
-        **plot_params,
-    ):
+    def from_predictions(cls, x, y, *, ax=None, colors=None, legend=True, xscale="linear", yscale="linear", **settings):
         """Draw given scores.
 
         Parameters
         ----------
-        x, y, xerr, yerr, labels, annotations, annotation_name, chosen, xlabel, ylabel
+        x, y, **settings
             See the class. Columns of one table in long form will do: a row for each point.
-        ax : matplotlib Axes, optional
-        **plot_params
+        ax, colors, legend, xscale, yscale
             For `plot`.
 
         Returns
         -------
         display : TradeoffDisplay
         """
-        x, y = _numbers(x, "x"), _numbers(y, "y")
-        given = {"y": y, "xerr": xerr, "yerr": yerr, "labels": labels, "annotations": annotations}
-        for name, values in given.items():
-            if values is not None and len(values) != len(x):
-                raise ValueError(f"{name} has {len(values)} entries and x has {len(x)}: give one for each point.")
-        if chosen is not None and not 0 <= chosen < len(x):
-            raise ValueError(f"chosen={chosen}: give the number of a point, 0 to {len(x) - 1}.")
-        display = cls(
-            x,
-            y,
-            xerr=None if xerr is None else _numbers(xerr, "xerr"),
-            yerr=None if yerr is None else _numbers(yerr, "yerr"),
-            labels=None if labels is None else np.array([str(label) for label in labels]),
-            annotations=None if annotations is None else [_text(value) for value in annotations],
-            annotation_name=annotation_name,
-            chosen=chosen,
-            xlabel=xlabel,
-            ylabel=ylabel,
-        )
-        return display.plot(ax=ax, **plot_params)
+        return cls(x, y, **settings).plot(ax, colors=colors, legend=legend, xscale=xscale, yscale=yscale)
 
     @classmethod
     def from_search(cls, search, *, x, y, negate=None, **kwargs):
@@ -321,11 +291,11 @@ class TradeoffDisplay:
 
     def _write(self, ax):
         """The annotations, each in the colour of its line."""
-        noted = [k for k, text in enumerate(self.annotations or []) if text]
+        noted = {k: text for k, text in enumerate(self.annotations or []) if text}
         of_system = {system: line[0].get_color() for system, line in self.lines_.items()}
         colors = [of_system[None if self.labels is None else self.labels[k]] for k in noted]
-        xy = np.column_stack([self.x, self.y])[noted]
-        return PointLabels(ax, xy, [self.annotations[k] for k in noted], colors).texts
+        xy = np.column_stack([self.x, self.y])[list(noted)]
+        return PointLabels(ax, xy, list(noted.values()), colors).texts
 
 
 def _numbers(values, name):

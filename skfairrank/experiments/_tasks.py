@@ -1,8 +1,4 @@
-"""The experiments of Bower et al. (2021): queries, fair metric, hyperparameters, and what the authors' program recorded.
-
-Hyperparameters are those of Tables 2 and 3. Where the authors' program differs, it is followed: on the synthetic task its
-learning rate is .04 (the paper says .001, which is too small for the published weights); `subspace_init` is only there.
-"""
+"""The tasks of Bower et al. (2021): queries, fair metric, hyperparameters, and what is judged."""
 
 from __future__ import annotations
 
@@ -26,12 +22,12 @@ from skfairrank.datasets import (
     make_biased_ranking,
     make_credit_ranking,
 )
+from skfairrank.experiments._paper import HYPERPARAMETERS, RECORDED
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.inspection import nearest_queries
 from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, ndcg_score, stochastic_ndcg_score
 
 __all__ = [
-    "RECORDED",
     "Experiment",
     "Side",
     "data_folder",
@@ -41,94 +37,10 @@ __all__ = [
     "synthetic_experiment",
 ]
 
+# How many rows a query may have for exact expectations; of larger ones so many rankings are sampled.
+EXACT_UP_TO, N_SAMPLES = 10, 1000
 GERMAN_FILES = ("german.data.gz", "german.data", "german_credit_kaggle.csv")
 GERMAN_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data"
-
-SYNTHETIC: dict[str, dict[str, Any]] = {
-    "training": {"learning_rate": 0.04, "max_iter": 2000, "batch_size": 1, "n_samples": 10},
-    "attack": {
-        "epsilon": 0.001,
-        "subspace_step_size": 0.001,
-        "subspace_n_steps": 20,
-        "subspace_init": 0.05,
-        "full_step_size": 0.001,
-        "full_n_steps": 20,
-        "fair_start": 0.0,
-        "dual_step": "paper",
-    },
-    # 5 passes of 100 queries
-    "fair_pg": {"learning_rate": 0.1, "max_iter": 500, "batch_size": 1, "n_samples": 10},
-    # How far the ascent's steps reach, as * ae and fs * fe; here the start counts too, whose mean distance is .05 / 2.
-    "box": {"subspace_radius": 0.001 * 20 + 0.05 / 2, "feature_radius": 0.001 * 20},
-    # As far as the box: .045 times the length of the direction, about 52; 2 features at .02 have the square 2 * .02^2.
-    "budget": {"subspace_radius": 2.3, "epsilon": 2 * 0.02**2},
-}
-GERMAN: dict[str, dict[str, Any]] = {
-    "training": {"learning_rate": 0.001, "max_iter": 20_000, "batch_size": 10, "n_samples": 25},
-    "attack": {
-        "epsilon": 1.0,
-        "subspace_step_size": 0.01,
-        "subspace_n_steps": 20,
-        "subspace_init": 0.005,
-        "full_step_size": 0.001,
-        "full_n_steps": 20,
-        "fair_start": 0.1,
-        "dual_step": "paper",
-    },
-    # 100 passes of 500 queries
-    "fair_pg": {"learning_rate": 0.001, "max_iter": 50_000, "batch_size": 1, "n_samples": 25},
-    "box": {"subspace_radius": 0.01 * 20, "feature_radius": 0.001 * 20},
-    # The paper's epsilon never binds. As far as the box: 29 features at .02.
-    "budget": {"subspace_radius": 0.2, "epsilon": 29 * 0.02**2},
-}
-
-# What the authors' program recorded (github.com/UMich-FATML/SenSTIR), by the name of its queries: NDCG and group exposure
-# disparity of the policy, from 10 (synthetic) and 25 (German Credit) sampled rankings of each query, and Kendall's tau with
-# the hypothetical ranking. On the synthetic task also the learned weights, and the mean place (from 0) in the hypothetical
-# ranking of the item ranked 1st, ..., 10th.
-RECORDED: dict[str, dict[str, Bunch]] = {
-    "senstir_synthetic": {
-        "Baseline": Bunch(
-            coef=(8.08121395, 5.38915491),
-            ndcg=0.9599,
-            tau=0.4000,
-            disparity=0.0130,
-            places=(2.34, 2.68, 2.94, 3.19, 4.45, 4.79, 5.35, 6.01, 6.29, 6.96),
-        ),
-        "Fair-PG-Rank, weight 25": Bunch(
-            coef=(0.90663069, 0.91267276),
-            ndcg=0.8751,
-            tau=0.2249,
-            disparity=0.0093,
-            places=(3.13, 3.51, 3.72, 3.92, 4.59, 4.40, 5.11, 4.91, 5.49, 6.22),
-        ),
-        "SenSTIR, rho 0.0003": Bunch(
-            coef=(3.87103963, 1.03512478),
-            ndcg=0.9256,
-            tau=0.7058,
-            disparity=0.0080,
-            places=(0.99, 1.38, 2.10, 3.26, 3.92, 4.90, 5.95, 6.58, 7.82, 8.10),
-        ),
-        "SenSTIR, rho 0.001": Bunch(
-            coef=(7.48849058, 0.23702028),
-            ndcg=0.9003,
-            tau=0.9511,
-            disparity=0.0114,
-            places=(0.17, 0.93, 2.00, 3.09, 3.95, 4.98, 6.05, 6.98, 7.91, 8.94),
-        ),
-    },
-    "german_seed0": {
-        "Baseline": Bunch(ndcg=0.788, tau=0.802, disparity=0.0106),
-        "Project": Bunch(ndcg=0.791, tau=0.761, disparity=0.0101),
-        "SenSTIR, rho 0.01": Bunch(ndcg=0.792, tau=0.775, disparity=0.0076),
-        "SenSTIR, rho 0.1": Bunch(ndcg=0.787, tau=0.859, disparity=0.0048),
-        "SenSTIR, rho 1": Bunch(ndcg=0.779, tau=1.000, disparity=0.0046),
-    },
-    "german_seed1": {
-        "Baseline": Bunch(ndcg=0.830, tau=0.756, disparity=0.0140),
-        "SenSTIR, rho 1": Bunch(ndcg=0.793, tau=0.999, disparity=0.0031),
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -171,11 +83,11 @@ class Experiment:
         Of `SenSTIRRanker`, all but `rho`.
     fair_pg : dict
         Of `FairPGRanker`, all but its weight.
-    box, budget : dict
-        Not the paper's: the bounds of `SenSTIRRanker` with ``adversary="exact_box"`` and ``"exact"`` that reach about as far as
-        the attack.
-    trivial_columns : tuple of int
-        What the trivial rule drops.
+    solver, box, budget : dict
+        Not the paper's: of the deterministic solver, and the bounds of `SenSTIRRanker` with ``adversary="exact_box"`` and
+        ``"exact"`` that reach about as far as the attack.
+    drops : dict of str to tuple of int
+        The trivial rules, by name: the columns that each drops.
     """
 
     name: str
@@ -186,17 +98,24 @@ class Experiment:
     training: Mapping[str, Any]
     attack: Mapping[str, Any]
     fair_pg: Mapping[str, Any] = field(default_factory=dict)
+    solver: Mapping[str, Any] = field(default_factory=dict)
     box: Mapping[str, Any] = field(default_factory=dict)
     budget: Mapping[str, Any] = field(default_factory=dict)
-    trivial_columns: tuple[int, ...] = ()
+    drops: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def shortened(self, factor: int) -> Experiment:
-        """The same with a share of the training steps, 1 / `factor`: to see that all runs."""
+        """The same with a share of the training steps, 1 / `factor`, and a rougher solver: to see that all runs."""
+        if factor == 1:
+            return self
 
-        def steps(settings):
+        def shorter(settings):
+            if "solver" in settings:
+                return {**settings, "tol": 1e-2} if "tol" in settings else settings
             return {**settings, "max_iter": max(1, settings["max_iter"] // factor)} if settings else {}
 
-        return replace(self, training=steps(self.training), fair_pg=steps(self.fair_pg))
+        return replace(
+            self, training=shorter(self.training), fair_pg=shorter(self.fair_pg), solver=shorter(self.solver)
+        )
 
     def fit(self, ranker):
         """Fit on the training queries, with metadata routing on, which hands `qid` through pipelines; returns it."""
@@ -208,8 +127,8 @@ class Experiment:
         """The fair metric, learned from the training queries."""
         return clone(self.metric).fit(self.train.X, sensitive_features=self.train.groups)
 
-    def judge(self, ranker, *, n_samples: int | str = "exact", random_state=None) -> dict[str, float]:
-        """What a fitted ranker reaches on the test queries.
+    def judge(self, ranker) -> dict[str, float]:
+        """What a fitted ranker reaches on the test queries; where these have more than 10 rows, from 1,000 sampled rankings.
 
         Returns
         -------
@@ -219,7 +138,8 @@ class Experiment:
             Kendall's, with the hypothetical ranking.
         """
         test, scores = self.test, ranker.predict(self.test.X)
-        policy = {"n_samples": n_samples, "random_state": random_state}
+        exact = np.unique(test.qid, return_counts=True)[1].max() <= EXACT_UP_TO
+        policy = {"n_samples": "exact" if exact else N_SAMPLES, "random_state": 0}
         groups = {"qid": test.qid, "sensitive_features": test.groups}
         return {
             "ndcg": ndcg_score(test.y, scores, qid=test.qid),
@@ -256,7 +176,8 @@ def _synthetic(train: Side, test: Side) -> Experiment:
     fitted = clone(metric).fit(train.X, sensitive_features=train.groups)
     X, qid = np.vstack([train.X, test.X]), np.concatenate([train.qid, test.qid])
     nearest = nearest_queries(test.X, X, qid=test.qid, qid_reference=qid, metric=fitted)
-    return Experiment("Synthetic", train, test, nearest.hypothetical(X), metric, **SYNTHETIC, trivial_columns=(1,))
+    settings = HYPERPARAMETERS["Synthetic"]
+    return Experiment("Synthetic", train, test, nearest.hypothetical(X), metric, **settings, drops={"Drop z2": (1,)})
 
 
 def german_credit_experiment(people: Bunch, random_state: int = 0) -> Experiment:
@@ -285,7 +206,8 @@ def german_credit_experiment(people: Bunch, random_state: int = 0) -> Experiment
 
 def _german(train: Side, test: Side) -> Experiment:
     metric = SensitiveSubspaceMetric(sensitive_columns=[0], scale="raw")
-    return Experiment("German Credit", train, test, flip_sex(test.X), metric, **GERMAN, trivial_columns=(0, 3, 4))
+    settings, drops = HYPERPARAMETERS["German Credit"], {"Drop age": (0,), "Drop age and sex": (0, 3, 4)}
+    return Experiment("German Credit", train, test, flip_sex(test.X), metric, **settings, drops=drops)
 
 
 def recorded_experiment(name: str) -> Experiment:

@@ -1,0 +1,198 @@
+"""The systems that are compared: how each is made, trained and judged on one task or on several splits of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
+from skfairrank.experiments._tasks import Experiment
+
+__all__ = ["Softened", "compare", "make_systems", "name_of", "run_systems", "summarize"]
+
+N_RANDOM_DRAWS = 20
+SOFTENED = ", softened"
+# What a strength is called, where it is not rho.
+STRENGTHS = {"Fair-PG-Rank": "weight", SOFTENED: "scores times"}
+
+
+class Softened(BaseEstimator):
+    """The scores of a fitted ranker times a factor below 1: the same lists, drawn less decidedly. Nothing is learned."""
+
+    def __init__(self, ranker, factor):
+        self.ranker, self.factor = ranker, factor
+
+    def fit(self, X, y, **metadata):
+        return self
+
+    def predict(self, X):
+        return self.factor * self.ranker.predict(X)
+
+
+def name_of(family: str, strength) -> str:
+    """A system's name in tables: its family, and how strong its regulariser is."""
+    if strength is None:
+        return family
+    called = STRENGTHS.get(SOFTENED if family.endswith(SOFTENED) else family, "rho")
+    number, relax = strength if isinstance(strength, tuple) else (strength, None)
+    return f"{family}, {called} {number:g}" + ("" if relax is None else f", relax {relax:g}")
+
+
+def make_systems(
+    experiment: Experiment, strengths: Mapping[str, Sequence | None], random_state: int = 0
+) -> Iterator[tuple[str, Any, Any]]:
+    """Rankers with the hyperparameters of an experiment, not yet fitted.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    strengths : dict of str to sequence
+        The families of systems, each with the strengths of its regulariser, or None where it has none, as have "Random" (a list
+        of 20 rankers of random weights, since one alone says little), "Baseline", "Project" and the names of
+        ``experiment.drops``. "SenSTIR" and "Fair-PG-Rank" take rho and the weight; "SenSTIR, exact" and "SenSTIR, box", which
+        have the adversary in closed form, take rho, and "SenSTIR, box relaxed" takes (rho, relax). "<one of these>, softened"
+        takes factors of the scores; it is made of the last ranker of that family, which has to be fitted first.
+    random_state : int, default=0
+        Of every ranker that has one.
+
+    Yields
+    ------
+    family, strength, ranker
+        Or a list of rankers, whose mean is to be judged.
+    """
+    made: dict[str, Any] = {}
+    for family, values in strengths.items():
+        for strength in [None] if values is None else values:
+            if family.endswith(SOFTENED):
+                yield family, strength, Softened(made[family.removesuffix(SOFTENED)], strength)
+            else:
+                made[family] = _ranker(experiment, family, strength, random_state)
+                yield family, strength, made[family]
+
+
+def _ranker(experiment: Experiment, family: str, strength, seed: int):
+    metric, training = experiment.metric, {"random_state": seed, **experiment.training}
+    if family in experiment.drops:
+        rest = ColumnTransformer([("dropped", "drop", list(experiment.drops[family]))], remainder="passthrough")
+        return make_pipeline(rest, PlackettLuceRanker(**training))
+    closed_form = experiment.solver or training
+    box = {"metric": metric, "adversary": "exact_box", **experiment.box, **closed_form}
+    match family:
+        case "Random":
+            return [RandomRanker(random_state=N_RANDOM_DRAWS * seed + draw) for draw in range(N_RANDOM_DRAWS)]
+        case "Baseline":
+            return PlackettLuceRanker(**training)
+        case "Project":
+            return make_pipeline(clone(metric), PlackettLuceRanker(**training))
+        case "Fair-PG-Rank":
+            return FairPGRanker(fairness_weight=strength, random_state=seed, **experiment.fair_pg)
+        case "SenSTIR" | "SenSTIR, ascent":
+            return SenSTIRRanker(metric, rho=strength, **training, **experiment.attack)
+        case "SenSTIR, exact":
+            return SenSTIRRanker(metric, rho=strength, adversary="exact", **experiment.budget, **closed_form)
+        case "SenSTIR, box":
+            return SenSTIRRanker(rho=strength, **box)
+        case "SenSTIR, box relaxed":
+            return SenSTIRRanker(rho=strength[0], relax=strength[1], **box)
+    raise ValueError(f"{family!r} is no family of systems on {experiment.name}: see make_systems for their names.")
+
+
+def run_systems(
+    experiment: Experiment,
+    systems: Iterable[tuple[str, Any, Any]],
+    judge: Callable[[Experiment, BaseEstimator], dict[str, float]] = Experiment.judge,
+) -> Iterator[dict]:
+    """Train each system and judge it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    systems : iterable of (family, strength, ranker)
+        As from `make_systems`.
+    judge : callable, default=Experiment.judge
+        Of the experiment and a fitted ranker; returns numbers by name.
+
+    Yields
+    ------
+    run : dict
+        ``data``, ``family``, ``strength``, ``system`` (the name in tables), ``ranker``, ``seconds`` of its training, and what
+        `judge` returns. Of a list of rankers the first ranker and the mean of the numbers.
+    """
+    for family, strength, made in systems:
+        rankers = made if isinstance(made, list) else [made]
+        start = time.perf_counter()
+        for ranker in rankers:
+            experiment.fit(ranker)
+        seconds = (time.perf_counter() - start) / len(rankers)
+        judged = [judge(experiment, ranker) for ranker in rankers]
+        yield {
+            "data": experiment.name,
+            "family": family,
+            "strength": strength,
+            "system": name_of(family, strength),
+            "ranker": rankers[0],
+            "seconds": seconds,
+            **{name: float(np.mean([numbers[name] for numbers in judged])) for name in judged[0]},
+        }
+
+
+def compare(
+    experiments: Sequence[Experiment],
+    strengths: Mapping[str, Sequence | None],
+    *,
+    judge: Callable[[Experiment, BaseEstimator], dict[str, float]] = Experiment.judge,
+    verbose: bool = False,
+) -> pd.DataFrame:
+    """Train and judge every system on every split of a task; a split's number is the random state of its rankers.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+        The splits.
+    strengths, judge
+        As for `make_systems` and `run_systems`.
+    verbose : bool, default=False
+        Whether each fit has a line on standard error.
+
+    Returns
+    -------
+    runs : DataFrame
+        A row for each fit, with the columns of `run_systems`, and ``split``.
+    """
+    runs, n_splits = [], len(experiments)
+    for split, experiment in enumerate(experiments):
+        where = experiment.name + (f", {split + 1} of {n_splits}" if n_splits > 1 else "")
+        systems = list(make_systems(experiment, strengths, split))
+        for run in run_systems(experiment, systems, judge):
+            runs.append({"split": split, **run})
+            if verbose:
+                n_fits = n_splits * len(systems)
+                count = f"[{len(runs):{len(str(n_fits))}}/{n_fits}]"
+                print(f"{count} {where}: {run['system']}, {run['seconds']:.1f} s", file=sys.stderr, flush=True)
+    return pd.DataFrame(runs)
+
+
+def summarize(runs: pd.DataFrame) -> pd.DataFrame:
+    """Means over the splits, and their standard errors.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `compare`, or several of these below each other.
+
+    Returns
+    -------
+    results : DataFrame
+        Rows by ``data``, ``family`` and ``system``; two columns for each number, its ``mean`` and ``sem``, which is nan where
+        there is one split.
+    """
+    groups = runs.drop(columns=["split", "strength", "ranker"]).groupby(["data", "family", "system"], sort=False)
+    return groups.agg(["mean", "sem"])
