@@ -11,12 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skfairrank._kernels import attack as _attack
-from skfairrank._kernels.linear import mean
-from skfairrank._kernels.transport import smallest_gaps, transport_distances
-from skfairrank._kernels.vectors import LANES
-from skfairrank._threads import is_worth_threads, over_queries, over_range
+from skfairrank._kernels import closed_forms as _closed_forms
 from skfairrank._validation import check_magnitude
+from skfairrank.adversaries._linear_ascent import LinearAscent
 
 __all__ = ["ADVERSARIES", "Ascent", "Attack", "ExactBox", "ExactBudget", "ExactGaps", "GapsAscent", "gaps_of"]
 
@@ -28,6 +25,14 @@ class Attack(NamedTuple):
     query_distance: float  # mean over queries of d_Q(q, q')
     gradient: np.ndarray  # of the mean regularizer in the weights
     multiplier: float  # lambda after the dual step
+
+
+class _WeightedBatch(NamedTuple):
+    X: np.ndarray
+    rows: np.ndarray
+    offsets: np.ndarray
+    queries: np.ndarray
+    weight: np.ndarray
 
 
 class Ascent:
@@ -83,79 +88,33 @@ class Ascent:
         self.may_leave_paper, self._budget = dual_step == "auto", max(self.epsilon, 1e-12)
         if dual_step == "budget" or (dual_step == "auto" and not in_raw_units):
             self._keep_budget()
-        self.raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
-        self.basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
-        self.steps = (
-            float(subspace_step_size),
-            int(subspace_n_steps),
-            float(full_step_size),
-            int(full_n_steps),
-        )
-        self.subspace_init, self.n_starts = float(subspace_init), int(subspace_n_starts or 0)
-        # What is known of the smallest distance within each query (see the kernel); learned when the query comes up.
-        self.gaps = np.zeros(data.queries.n_queries)
-        self._gradient = np.empty(data.X.shape[1])
-        K, d = self.raw.shape
-        self._work_of_path = 0.6 * (self.steps[1] * K + self.steps[3] * d)  # nanoseconds, roughly
-        self._stock, self._used = np.empty(0), 0
+        self._settings = {
+            "rho": self.rho,
+            "subspace_step_size": subspace_step_size,
+            "subspace_n_steps": subspace_n_steps,
+            "subspace_init": subspace_init,
+            "n_starts": int(subspace_n_starts or 0),
+            "full_step_size": full_step_size,
+            "full_n_steps": full_n_steps,
+            "rng": rng,
+        }
+        self._metric = metric
+        self._ascend_along(metric.directions_)
+
+    def _ascend_along(self, raw):
+        basis = self._metric.sensitive_basis_
+        shrink = getattr(self._metric, "shrink_", np.ones(len(basis)))
+        self.ascent = LinearAscent(raw, basis, shrink, self.data.queries.n_queries, **self._settings)
 
     def attack(self, batch, w, lambda_):
-        if self.n_starts > 0 or not is_worth_threads(self._work_of_path * len(batch.rows)):
-            regularizer, distance = _attack.ascent_attack(
-                self.data.X, batch.rows, batch.offsets, batch.queries, self.gaps, w, self.raw, self.basis, self.rho, lambda_,
-                self.most_spent, self.n_starts, self._uniform(batch), self.subspace_init, *self.steps, self._gradient,
-            )  # fmt: skip
-        else:
-            regularizer, distance = self._attack_on_threads(batch, w, lambda_)
+        here = _WeightedBatch(self.data.X, batch.rows, batch.offsets, batch.queries, np.ones(len(batch.queries)))
+        regularizer, distance, gradient = self.ascent.attack(here, w, lambda_, self.most_spent)
         if not (isfinite(regularizer) and isfinite(distance)):
             raise ValueError(
                 "The attack on a query is not finite: features, weights or steps are too large. Scale the features "
                 "(StandardScaler), or lower learning_rate, rho, subspace_step_size or full_step_size."
             )
-        return Attack(regularizer, distance, self._gradient, self._dual_step(lambda_, distance))
-
-    def _attack_on_threads(self, batch, w, lambda_):
-        """The parts of `ascent_attack`, where every row has its own path: paths and queries are independent of each other."""
-        X, rows, offsets, (K, d) = self.data.X, batch.rows, batch.offsets, self.raw.shape
-        path_of_row, size, c, e = _attack.start_paths(
-            offsets, self.n_starts, K, d, self._uniform(batch), self.subspace_init, self.steps[2]
-        )
-        P, B = len(size), len(batch.queries)
-        inside, (gap_inside, gap, cost) = np.empty((P, d)), np.empty((3, P))
-        over_range(
-            _attack.attack_along_paths, P, P * self._work_of_path, w, self.raw, self.basis, self.rho, lambda_, size, *self.steps,
-            c, e, inside, gap_inside, gap, cost, step=LANES,
-        )  # fmt: skip
-        identity_cost, largest, regularizer, share, distance = np.empty((5, B))
-        kept = _attack.settle_queries(
-            offsets, path_of_row, self.rho, lambda_, self.most_spent, gap_inside, gap, cost, inside, e, identity_cost, largest,
-            regularizer, share, self._gradient,
-        )  # fmt: skip
-        if kept == 0:
-            return mean(regularizer), 0.0
-
-        # A batch at the end of a pass may hold a query twice; whichever of two bounds of its gap is kept, it is right.
-        def work():
-            unknown = np.abs(self.gaps[batch.queries]) < 2.0 * largest
-            return 0.3 * d * float((np.diff(offsets)[unknown] ** 2).sum())
-
-        over_queries(smallest_gaps, offsets, work(), X, rows, offsets, batch.queries, self.basis, largest, self.gaps)
-        over_queries(
-            transport_distances, offsets, work(), X, rows, offsets, batch.queries, self.gaps, self.basis, e, path_of_row, share,
-            largest, identity_cost, distance,
-        )  # fmt: skip
-        return mean(regularizer), mean(distance)
-
-    def _uniform(self, batch):
-        """Random numbers for the starts of a batch. They are drawn in bulk; the stream does not depend on that."""
-        sizes = 1 if self.data.queries.are_of_one_size else len(batch.queries)
-        paths = self.n_starts * sizes if self.n_starts else len(batch.rows)
-        needed = paths * (self.raw.shape[0] or self.raw.shape[1])
-        if self._used + needed > len(self._stock):
-            self._stock = np.r_[self._stock[self._used :], self.rng.random(max(4096, needed))]
-            self._used = 0
-        self._used += needed
-        return self._stock[self._used - needed : self._used]
+        return Attack(regularizer, distance, gradient, self._dual_step(lambda_, distance))
 
     def _dual_step(self, lambda_, distance):
         """Descent of the dual: lambda grows while the adversary overspends (the paper prints the opposite sign)."""
@@ -191,8 +150,8 @@ class ExactBudget:
         self._gradient = np.empty(self.basis.shape[1])
 
     def attack(self, batch, w, lambda_):
-        value, spent, multiplier = _attack.exact_budget(
-            w, self.basis, self.sizes, self.shares, self.epsilon, self.radius, self._gradient
+        value, spent, multiplier = _closed_forms.exact_budget(
+            w, self.basis, np.ones(len(self.basis)), self.sizes, self.shares, self.epsilon, self.radius, self._gradient
         )
         return Attack(value, spent, self._gradient, self.rho * multiplier)
 
@@ -220,8 +179,15 @@ class ExactBox:
         self._gradient = np.empty(len(reach))
 
     def attack(self, batch, w, lambda_):
-        value, spent = _attack.exact_box(
-            w, self.raw, self.basis, self.mean_size, self.subspace_radius, self.reach, self._gradient
+        value, spent = _closed_forms.exact_box(
+            w,
+            self.raw,
+            self.basis,
+            np.ones(len(self.basis)),
+            self.mean_size,
+            self.subspace_radius,
+            self.reach,
+            self._gradient,
         )
         return Attack(value, spent, self._gradient, lambda_)
 
@@ -248,7 +214,7 @@ class GapsAscent(Ascent):
     def __init__(self, data, metric, *, gap_radius, **settings):
         super().__init__(data, metric, **settings)
         gaps = float(gap_radius) * gaps_of(metric)
-        self.raw = np.ascontiguousarray(np.diag(gaps)[gaps > 0])
+        self._ascend_along(np.diag(gaps)[gaps > 0])
 
 
 def gaps_of(metric) -> np.ndarray:

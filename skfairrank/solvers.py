@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from skfairrank import scores
-from skfairrank._kernels import attack as _attack
+from skfairrank._kernels import closed_forms as _closed_forms
 from skfairrank._kernels import exact as _exact
 from skfairrank._threads import one_blas_thread, over_queries
 from skfairrank.adversary import ExactBox, ExactBudget
@@ -455,8 +455,15 @@ def _solve_budget(run, adversary, rho):
         value, gradient = run.utility(v)
         ridge, pull = run.ridge(v)
         longer, slope = np.concatenate([v / scale, [smoothing, smoothing]]), np.empty(d + 2)
-        penalty, _, _ = _attack.exact_budget(
-            longer, longer_basis, adversary.sizes, adversary.shares, adversary.epsilon, adversary.radius, slope
+        penalty, _, _ = _closed_forms.exact_budget(
+            longer,
+            longer_basis,
+            np.ones(rank + 1),
+            adversary.sizes,
+            adversary.shares,
+            adversary.epsilon,
+            adversary.radius,
+            slope,
         )
         return ridge - value + rho * penalty, rho * slope[:d] / scale + pull - gradient
 

@@ -1,14 +1,14 @@
-"""Adam's ascent of an attack, several paths at once, one in each lane of a vector register.
+"""The ascent of an attack on linear scores: Adam along paths, four paths at once, one in each lane of a vector register.
 
-A step takes a square root and a division for each feature, and the next one waits for it: too long for one path alone.
+A linear score moves an item by what w, lambda, its random start and the size of its query say; the item itself plays no part. A
+path is the ascent from one start for one query size, and all items that share both share the path.
 
-Paths come in blocks. Of more than four paths each has one lane, and row i of a block's arrays holds feature i. Of up to four
-each has two lanes: row i holds feature 2i in lane p and feature 2i + 1 in lane p + 4.
+A step of Adam takes a square root and a division for each feature, and the next step waits for them: one path alone would leave
+most of the processor idle.
 """
 
 from __future__ import annotations
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -16,175 +16,182 @@ from numba.extending import intrinsic
 
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.linear import BETA1, BETA2, TINY
-from skfairrank._kernels.vectors import (
-    DOUBLE,
-    DOUBLES,
-    INDEX,
-    LANES,
-    constant,
-    everywhere,
-    integer,
-    kernel,
-    load,
-    store,
-    variable,
-)
+from skfairrank._kernels.vectors import DOUBLE, constant, everywhere, integer, kernel, load, store, variable
 
-__all__ = ["ascend"]
+__all__ = [
+    "FULL_STEP",
+    "FULL_STEPS",
+    "LAMBDA",
+    "LANES",
+    "MOST_SPENT",
+    "N_STARTS",
+    "RHO",
+    "SUBSPACE_STEP",
+    "SUBSPACE_STEPS",
+    "block_rows",
+    "climb",
+    "climb_work",
+]
 
-PAIRED = LANES // 2  # up to this many paths have two lanes each
-IN_REGISTERS = 2  # directions whose sums are kept in registers
+LANES = 4
+PATHS = ir.VectorType(DOUBLE, LANES)
+
+# The places of an attack's numbers in the array `settings` that its kernels take.
+RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE_STEP, SUBSPACE_STEPS, FULL_STEP, FULL_STEPS = range(8)
+
+
+def block_rows(n_raw: int, n_features: int, rank: int) -> int:
+    """Rows of the scratch space that `climb` takes: what `_adam` needs in either phase, and the slopes along raw directions."""
+    return 3 * max(n_raw, n_features) + 4 * (rank + 1) + 1 + -(-n_raw // LANES)
+
+
+def climb_work(n_raw: int, n_features: int, settings) -> float:
+    """Nanoseconds of one path, roughly."""
+    return 2.0 * float(settings[SUBSPACE_STEPS] * n_raw + settings[FULL_STEPS] * n_features)
 
 
 @intrinsic
-def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull, e, m, v, along):
-    """Adam from e, in place, on rho/2 (gap + w . e)^2 - pull/2 ||e - A'A e||^2.
+def _adam(_, n, n_directions, n_steps, step_size, directions, at, block):
+    """Adam, upwards, on sum_r factor_r/2 (base_r + b_r . e)^2 + pull/2 ||e||^2 for `LANES` vectors e of n features, in place.
 
-    Of shape (n_rows, LANES): w, e, and m and v, which start from zero. `basis` is A, (rank, n_rows, LANES), of IN_REGISTERS
-    directions at least; `gap` and `pull` have LANES numbers, and `along` is scratch space of 2 rank rows. `paired` is 1 if paths
-    have two lanes.
+    The directions b_r lie one behind the other in the data of `directions`, from its number `at` on. The rows of `block`, with
+    a column for each e, are: e, and Adam's two moments (n rows each); base, factor, the sums base_r + b_r . e, which are those
+    of the last e at the end, and scratch space (n_directions rows each); pull.
     """
 
-    def write(b, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull, e, m, v, along):
-        zero, one = constant(DOUBLES, 0.0), ir.Constant(DOUBLE, 1.0)
-        root = cgutils.get_or_insert_function(b.module, ir.FunctionType(DOUBLES, [DOUBLES]), f"llvm.sqrt.v{LANES}f64")
-        other_half = ir.Constant(ir.VectorType(INDEX, LANES), [*range(PAIRED, LANES), *range(PAIRED)])
-        has_halves = b.icmp_signed("==", paired, integer(1))
-        moved, inside = variable(b, zero), [variable(b, zero) for _ in range(IN_REGISTERS)]
-        # Directions whose sums are in memory: first those of this step, then those of the last.
-        further = b.sub(rank, integer(IN_REGISTERS))
+    def write(b, n, n_directions, n_steps, step_size, directions, at, block):
+        zero, one = constant(PATHS, 0.0), ir.Constant(DOUBLE, 1.0)
+        root = cgutils.get_or_insert_function(b.module, ir.FunctionType(PATHS, [PATHS]), f"llvm.sqrt.v{LANES}f64")
+        starts, rows = [integer(0)], (n, n, n, n_directions, n_directions, n_directions, n_directions)
+        for count in rows:
+            starts.append(b.add(starts[-1], count))
+        e, m, v, base, factor, total, push, pull = starts
 
-        def whole(total):
-            """A path's sum over all features, from that over its features in each lane."""
-            return b.fadd(total, b.select(has_halves, b.shuffle_vector(total, total, other_half), zero))
+        def get(part, i):
+            return load(b, block, b.add(part, i), PATHS)
+
+        def put(vector, part, i):
+            store(b, vector, block, b.add(part, i))
 
         def direction(r, k):
-            return load(b, basis, b.add(b.mul(r, n_rows), k))
+            return everywhere(b, b.load(b.gep(directions, [b.add(at, b.add(b.mul(r, n), k))])), PATHS)
+
+        def start_sums():
+            with cgutils.for_range(b, n_directions) as loop:
+                put(get(base, loop.index), total, loop.index)
 
         def add_to_sums(k, moves):
-            b.store(b.fadd(b.load(moved), b.fmul(load(b, w, k), moves)), moved)
-            for r, total in enumerate(inside):
-                b.store(b.fadd(b.load(total), b.fmul(direction(integer(r), k), moves)), total)
-            with cgutils.for_range(b, further) as loop:
-                part = b.fmul(direction(b.add(loop.index, integer(IN_REGISTERS)), k), moves)
-                store(b, b.fadd(load(b, along, loop.index), part), along, loop.index)
+            with cgutils.for_range(b, n_directions) as loop:
+                part = b.fmul(direction(loop.index, k), moves)
+                put(b.fadd(get(total, loop.index), part), total, loop.index)
 
-        def take_sums():
-            push = b.fmul(everywhere(b, rho), b.fadd(load(b, gap, integer(0)), whole(b.load(moved))))
-            found = [whole(b.load(total)) for total in inside]
-            for total in (moved, *inside):
-                b.store(zero, total)
-            with cgutils.for_range(b, further) as loop:
-                store(b, whole(load(b, along, loop.index)), along, b.add(loop.index, further))
-                store(b, zero, along, loop.index)
-            return push, found
-
-        with cgutils.for_range(b, further) as loop:
-            store(b, zero, along, loop.index)
-        with cgutils.for_range(b, n_rows) as loop:
-            add_to_sums(loop.index, load(b, e, loop.index))
-            store(b, zero, m, loop.index)
-            store(b, zero, v, loop.index)
-        power1, power2 = variable(b, one), variable(b, one)
-        fair = variable(b, zero)
+        start_sums()
+        with cgutils.for_range(b, n) as loop:
+            add_to_sums(loop.index, get(e, loop.index))
+            put(zero, m, loop.index)
+            put(zero, v, loop.index)
+        power1, power2, slope = variable(b, one), variable(b, one), variable(b, zero)
+        pulls = get(pull, integer(0))
         with cgutils.for_range(b, n_steps):
             for power, beta in ((power1, BETA1), (power2, BETA2)):
                 b.store(b.fmul(b.load(power), ir.Constant(DOUBLE, beta)), power)
-            first = everywhere(b, b.fdiv(step_size, b.fsub(one, b.load(power1))))
-            second = everywhere(b, b.fdiv(one, b.fsub(one, b.load(power2))))
-            push, found = take_sums()
-            with cgutils.for_range(b, n_rows) as loop:
-                k, moves = loop.index, load(b, e, loop.index)
-                left = moves
-                for r, total in enumerate(found):
-                    left = b.fsub(left, b.fmul(total, direction(integer(r), k)))
-                b.store(left, fair)
-                with cgutils.for_range(b, further) as deep:
-                    total = load(b, along, b.add(deep.index, further))
-                    part = b.fmul(total, direction(b.add(deep.index, integer(IN_REGISTERS)), k))
-                    b.store(b.fsub(b.load(fair), part), fair)
-                gradient = b.fsub(b.fmul(push, load(b, w, k)), b.fmul(load(b, pull, integer(0)), b.load(fair)))
-                mean = b.fadd(
-                    b.fmul(constant(DOUBLES, BETA1), load(b, m, k)), b.fmul(constant(DOUBLES, 1 - BETA1), gradient)
-                )
-                square = b.fmul(b.fmul(constant(DOUBLES, 1 - BETA2), gradient), gradient)
-                square = b.fadd(b.fmul(constant(DOUBLES, BETA2), load(b, v, k)), square)
-                store(b, mean, m, k)
-                store(b, square, v, k)
-                size = b.fadd(b.call(root, [b.fmul(second, square)]), constant(DOUBLES, TINY))
+            first = everywhere(b, b.fdiv(step_size, b.fsub(one, b.load(power1))), PATHS)
+            second = everywhere(b, b.fdiv(one, b.fsub(one, b.load(power2))), PATHS)
+            with cgutils.for_range(b, n_directions) as loop:
+                put(b.fmul(get(factor, loop.index), get(total, loop.index)), push, loop.index)
+            start_sums()
+            with cgutils.for_range(b, n) as loop:
+                k, moves = loop.index, get(e, loop.index)
+                b.store(b.fmul(pulls, moves), slope)
+                with cgutils.for_range(b, n_directions) as deep:
+                    part = b.fmul(get(push, deep.index), direction(deep.index, k))
+                    b.store(b.fadd(b.load(slope), part), slope)
+                gradient = b.load(slope)
+                mean = b.fadd(b.fmul(constant(PATHS, BETA1), get(m, k)), b.fmul(constant(PATHS, 1 - BETA1), gradient))
+                square = b.fmul(b.fmul(constant(PATHS, 1 - BETA2), gradient), gradient)
+                square = b.fadd(b.fmul(constant(PATHS, BETA2), get(v, k)), square)
+                put(mean, m, k)
+                put(square, v, k)
+                size = b.fadd(b.call(root, [b.fmul(second, square)]), constant(PATHS, TINY))
                 moves = b.fadd(moves, b.fdiv(b.fmul(first, mean), size))
-                store(b, moves, e, k)
+                put(moves, e, k)
                 add_to_sums(k, moves)
 
-    numbers = (types.int64, types.int64, types.int64, types.int64, types.float64, types.float64)
-    return types.void(*numbers, w, basis, gap, pull, e, m, v, along), kernel(write)
+    numbers = (types.int64, types.int64, types.int64, types.float64)
+    return types.void(*numbers, directions, types.int64, block), kernel(write)
 
 
 @njit(counts=False)
-def _spread(values, paired, out):
-    """values[k], of a feature, to every lane that holds feature k; zero where there is none."""
-    d = len(values)
-    if not paired:
-        for k in range(d):
-            for lane in range(LANES):
-                out[k, lane] = values[k]
-        return
-    for row in range(len(out)):
-        even, odd = values[2 * row], values[2 * row + 1] if 2 * row + 1 < d else 0.0
-        for lane in range(PAIRED):
-            out[row, lane], out[row, lane + PAIRED] = even, odd
+def _ascend(n, n_directions, n_steps, step_size, directions, at, block):
+    """`_adam`, as a function that both phases call, so that it is compiled once."""
+    _adam(n, n_directions, n_steps, step_size, directions, at, block)
 
 
 @njit(counts=False)
-def _gather(e, first, last, paired, block):
-    """Copy the paths first to last - 1 of e (paths, features) to a block's rows."""
-    for row in range(len(block)):
-        for lane in range(LANES):
-            block[row, lane] = 0.0
-    for p in range(first, last):
-        if paired:
-            for k in range(0, e.shape[1] - 1, 2):
-                block[k // 2, p - first], block[k // 2, p - first + PAIRED] = e[p, k], e[p, k + 1]
-            if e.shape[1] % 2:
-                block[-1, p - first] = e[p, -1]
-        else:
-            for k in range(e.shape[1]):
-                block[k, p - first] = e[p, k]
+def climb(first, last, starts, size, raw, directions, shrink, settings, e, paths, block):
+    """Subspace attack, then full attack, along the paths first to last - 1.
 
+    The subspace attack is Adam on rho/2 (w.V'c)^2 from c, the full attack Adam on rho/2 (w.V'c + w.e)^2 - lambda/n ||z(e)||^2
+    with z(e) = e - sum_r t_r (b_r.e) b_r, where n is the path's query size.
 
-@njit(counts=False)
-def _scatter(block, first, last, paired, e):
-    """Copy a block's rows back to the paths first to last - 1."""
-    for p in range(first, last):
-        if paired:
-            for k in range(0, e.shape[1] - 1, 2):
-                e[p, k], e[p, k + 1] = block[k // 2, p - first], block[k // 2, p - first + PAIRED]
-            if e.shape[1] % 2:
-                e[p, -1] = block[-1, p - first]
-        else:
-            for k in range(e.shape[1]):
-                e[p, k] = block[k, p - first]
-
-
-@njit
-def ascend(first, last, w, basis, rho, gap, pull, step_size, n_steps, e):
-    """Adam on rho/2 (gap_p + w . e_p)^2 - pull_p/2 ||P e_p||^2 from e (paths, features), in place, for paths first to last - 1.
-
-    P projects on what is orthogonal to the orthonormal rows of `basis`.
+    Parameters
+    ----------
+    starts : (P, K)
+        Coefficients c along the raw directions V, moved in place. Without raw directions: the starts of e, (P, d). Else e starts
+        from zero.
+    size : (P,)
+    raw : (K, d)
+    directions : (1 + R, d)
+        w, and below it the orthonormal rows b_r of the fair metric.
+    shrink : (R,)
+        The metric's t.
+    e : (P, d)
+        Filled with the free moves.
+    paths : (5, P)
+        Rows 0 to 2 are filled: the change w.V'c of a score by the subspace attack, the change after both, and the cost
+        ||z(e)||^2.
+    block : (block_rows(K, d, R), LANES)
+        Scratch space.
     """
-    d, rank, paired = len(w), max(len(basis), IN_REGISTERS), len(e) <= PAIRED
-    n_rows = (d + 1) // 2 if paired else d
-    weights, directions = np.empty((n_rows, LANES)), np.zeros((rank, n_rows, LANES))
-    _spread(w, paired, weights)
-    for r in range(len(basis)):
-        _spread(basis[r], paired, directions[r])
-    block, m, v = np.empty((n_rows, LANES)), np.empty((n_rows, LANES)), np.empty((n_rows, LANES))
-    along, gaps, pulls = np.empty((2 * rank, LANES)), np.zeros(LANES), np.zeros(LANES)
+    (K, d), R = raw.shape, len(shrink)
+    rho, slopes = settings[RHO], len(block) - (K + LANES - 1) // LANES
+    for r in range(K):
+        total = 0.0
+        for k in range(d):
+            total += raw[r, k] * directions[0, k]
+        block[slopes + r // LANES, r % LANES] = total
+    base, factor, found, pull = 3 * d, 3 * d + 1 + R, 3 * d + 2 * (1 + R), 3 * d + 4 * (1 + R)
     for start in range(first, last, LANES):
-        stop = min(start + LANES, last)
-        for p in range(start, stop):
-            for lane in range(p - start, LANES, PAIRED if paired else LANES):
-                gaps[lane], pulls[lane] = gap[p], pull[p]
-        _gather(e, start, stop, paired, block)
-        _adam(n_rows, rank, int(paired), n_steps, rho, step_size, weights, directions, gaps, pulls, block, m, v, along)
-        _scatter(block, start, stop, paired, e)
+        n_here = last - start if last - start < LANES else LANES
+        if K > 0:
+            for lane in range(LANES):
+                for r in range(K):
+                    block[r, lane] = starts[start + lane, r] if lane < n_here else 0.0
+                block[3 * K, lane], block[3 * K + 1, lane], block[3 * K + 4, lane] = 0.0, rho, 0.0
+            _ascend(K, 1, int(settings[SUBSPACE_STEPS]), settings[SUBSPACE_STEP], block, slopes * LANES, block)
+            for lane in range(n_here):
+                paths[0, start + lane] = block[3 * K + 2, lane]
+                for r in range(K):
+                    starts[start + lane, r] = block[r, lane]
+        for lane in range(LANES):
+            here, p = lane < n_here, start + lane
+            if K == 0 and here:
+                paths[0, p] = 0.0
+            for k in range(d):
+                block[k, lane] = starts[p, k] if K == 0 and here else 0.0
+            block[base, lane], block[factor, lane] = paths[0, p] if here else 0.0, rho
+            block[pull, lane] = -2.0 * settings[LAMBDA] / size[p] if here else 0.0
+            for r in range(R):
+                block[base + 1 + r, lane] = 0.0
+                block[factor + 1 + r, lane] = -block[pull, lane] * (1.0 - (1.0 - shrink[r]) ** 2)
+        _ascend(d, 1 + R, int(settings[FULL_STEPS]), settings[FULL_STEP], directions, 0, block)
+        for lane in range(n_here):
+            p, cost = start + lane, 0.0
+            for k in range(d):
+                e[p, k] = left = block[k, lane]
+                for r in range(R):
+                    left -= block[found + 1 + r, lane] * directions[1 + r, k]
+                cost += left * left
+            for r in range(R):
+                cost += ((1.0 - shrink[r]) * block[found + 1 + r, lane]) ** 2
+            paths[1, p], paths[2, p] = block[found, lane], cost

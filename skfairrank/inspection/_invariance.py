@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._kernels import attack as _attack
+from skfairrank._kernels import closed_forms as _closed_forms
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank.adversary import gaps_of
@@ -115,11 +115,14 @@ def invariance_regularizer(
             raise ValueError(f"{name}={value!r}: give an integer >= 1.")
     raw = np.ascontiguousarray(metric.directions_, dtype=np.float64)
     basis = np.ascontiguousarray(metric.sensitive_basis_, dtype=np.float64)
+    shrink = np.ones(len(basis))
     sizes, count = np.unique(queries.sizes, return_counts=True)
     sizes, shares = sizes.astype(np.float64), count / count.sum()
     gradient = np.empty_like(weights)
     if adversary == "exact":
-        return _attack.exact_budget(weights, basis, sizes, shares, float(epsilon), float(subspace_radius), gradient)[0]
+        return _closed_forms.exact_budget(
+            weights, basis, shrink, sizes, shares, float(epsilon), float(subspace_radius), gradient
+        )[0]
     if adversary not in ("exact_box", "gaps", "ascent"):
         raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box", "gaps" or "ascent".')
     if adversary == "exact_box" and feature_radius is None:
@@ -130,7 +133,9 @@ def invariance_regularizer(
         raw = raw[:0]
     if adversary != "ascent":
         mean_size = float(sizes @ shares)
-        return _attack.exact_box(weights, raw, basis, mean_size, float(subspace_radius), reach, gradient)[0]
+        return _closed_forms.exact_box(weights, raw, basis, shrink, mean_size, float(subspace_radius), reach, gradient)[
+            0
+        ]
     rng = as_generator(random_state)
     if gap_radius is not None or feature_radius is not None:
         gap = _ascend_in_box(weights, raw, subspace_radius, reach, n_steps, n_starts, rng)
