@@ -98,7 +98,7 @@ class Ascent:
             "full_n_steps": full_n_steps,
             "rng": rng,
         }
-        self._metric = metric
+        self._metric, self._weight = metric, np.ones(data.queries.n_queries)
         self._ascend_along(metric.directions_)
 
     def _ascend_along(self, raw):
@@ -107,7 +107,7 @@ class Ascent:
         self.ascent = LinearAscent(raw, basis, shrink, self.data.queries.n_queries, **self._settings)
 
     def attack(self, batch, w, lambda_):
-        here = _WeightedBatch(self.data.X, batch.rows, batch.offsets, batch.queries, np.ones(len(batch.queries)))
+        here = _WeightedBatch(self.data.X, batch.rows, batch.offsets, batch.queries, self._weight[: len(batch.queries)])
         regularizer, distance, gradient = self.ascent.attack(here, w, lambda_, self.most_spent)
         if not (isfinite(regularizer) and isfinite(distance)):
             raise ValueError(

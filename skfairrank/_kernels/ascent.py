@@ -16,56 +16,62 @@ from numba.extending import intrinsic
 
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.linear import BETA1, BETA2, TINY
-from skfairrank._kernels.vectors import DOUBLE, constant, everywhere, integer, kernel, load, store, variable
+from skfairrank._kernels.vectors import DOUBLE, constant, everywhere, integer, item, kernel, load, store, variable
 
 __all__ = [
-    "FULL_STEP",
-    "FULL_STEPS",
+    "CHANGE",
+    "FULL",
+    "INSIDE",
     "LAMBDA",
     "LANES",
     "MOST_SPENT",
     "N_STARTS",
+    "PATH_COST",
     "RHO",
-    "SUBSPACE_STEP",
-    "SUBSPACE_STEPS",
+    "SUBSPACE",
     "block_rows",
     "climb",
-    "climb_work",
+    "path_work",
 ]
 
 LANES = 4
 PATHS = ir.VectorType(DOUBLE, LANES)
 
-# The places of an attack's numbers in the array `settings` that its kernels take.
-RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE_STEP, SUBSPACE_STEPS, FULL_STEP, FULL_STEPS = range(8)
+# Where the settings of an attack stand in the array that its kernels take. Step size and number of steps of a phase come one after
+# the other.
+RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE, FULL = 0, 1, 2, 3, 4, 6
+# The rows of the array `by_path`, (6, P): the change of a score before the attack, which is zero, after the first phase, and after
+# both; and the cost of the free move.
+BEFORE, INSIDE, CHANGE, PATH_COST = range(4)
 
 
 def block_rows(n_raw: int, n_features: int, rank: int) -> int:
-    """Rows of the scratch space that `climb` takes: what `_adam` needs in either phase, and the slopes along raw directions."""
-    return 3 * max(n_raw, n_features) + 4 * (rank + 1) + 1 + -(-n_raw // LANES)
+    """Rows of the scratch space that `climb` takes."""
+    return 3 * max(n_raw, n_features) + 2 + 2 * rank
 
 
-def climb_work(n_raw: int, n_features: int, settings) -> float:
-    """Nanoseconds of one path, roughly."""
-    return 2.0 * float(settings[SUBSPACE_STEPS] * n_raw + settings[FULL_STEPS] * n_features)
+def path_work(n_raw: int, n_features: int, settings) -> float:
+    """Nanoseconds that one path takes, roughly."""
+    return 2.0 * float(n_raw * settings[SUBSPACE + 1] + n_features * settings[FULL + 1])
 
 
 @intrinsic
-def _adam(_, n, n_directions, n_steps, step_size, directions, at, block):
-    """Adam, upwards, on sum_r factor_r/2 (base_r + b_r . e)^2 + pull/2 ||e||^2 for `LANES` vectors e of n features, in place.
+def _adam(_, n, rank, n_steps, step_size, rho, directions, shrink, block):
+    """Adam, upwards, on rho/2 (g + b_0.x)^2 - price/2 ||z(x)||^2 for `LANES` vectors x of n numbers, in place.
 
-    The directions b_r lie one behind the other in the data of `directions`, from its number `at` on. The rows of `block`, with
-    a column for each e, are: e, and Adam's two moments (n rows each); base, factor, the sums base_r + b_r . e, which are those
-    of the last e at the end, and scratch space (n_directions rows each); pull.
+    z(x) = x - sum_r t_r (b_r.x) b_r, so that the gradient of ||z(x)||^2 is 2 x - 2 sum_r (1 - (1 - t_r)^2) (b_r.x) b_r. The rows
+    of `directions` are b_0 and the b_r, `shrink` holds the t_r. The rows of `block`, with a column for each x, are: x, and Adam's
+    two moments (n each); g, which becomes g + b_0.x; price, which becomes ||z(x)||^2; the b_r.x, and scratch space (rank each).
     """
 
-    def write(b, n, n_directions, n_steps, step_size, directions, at, block):
-        zero, one = constant(PATHS, 0.0), ir.Constant(DOUBLE, 1.0)
+    def write(b, n, rank, n_steps, step_size, rho, directions, shrink, block):
+        zero, one = constant(PATHS, 0.0), constant(PATHS, 1.0)
         root = cgutils.get_or_insert_function(b.module, ir.FunctionType(PATHS, [PATHS]), f"llvm.sqrt.v{LANES}f64")
-        starts, rows = [integer(0)], (n, n, n, n_directions, n_directions, n_directions, n_directions)
-        for count in rows:
+        starts = [integer(0)]
+        for count in (n, n, n, integer(1), integer(1), rank):
             starts.append(b.add(starts[-1], count))
-        e, m, v, base, factor, total, push, pull = starts
+        x, m, v, change, price, along, push = starts
+        nothing = integer(0)
 
         def get(part, i):
             return load(b, block, b.add(part, i), PATHS)
@@ -74,124 +80,129 @@ def _adam(_, n, n_directions, n_steps, step_size, directions, at, block):
             store(b, vector, block, b.add(part, i))
 
         def direction(r, k):
-            return everywhere(b, b.load(b.gep(directions, [b.add(at, b.add(b.mul(r, n), k))])), PATHS)
+            return item(b, directions, b.add(b.mul(r, n), k), PATHS)
+
+        def each(count):
+            return cgutils.for_range(b, count)
+
+        def add_to(slot, part):
+            b.store(b.fadd(b.load(slot), part), slot)
+
+        given, prices = get(change, nothing), get(price, nothing)
+        pushes, total = b.fmul(everywhere(b, rho, PATHS), given), variable(b, given)
 
         def start_sums():
-            with cgutils.for_range(b, n_directions) as loop:
-                put(get(base, loop.index), total, loop.index)
+            b.store(given, total)
+            with each(rank) as loop:
+                put(zero, along, loop.index)
 
         def add_to_sums(k, moves):
-            with cgutils.for_range(b, n_directions) as loop:
-                part = b.fmul(direction(loop.index, k), moves)
-                put(b.fadd(get(total, loop.index), part), total, loop.index)
+            add_to(total, b.fmul(direction(nothing, k), moves))
+            with each(rank) as loop:
+                part = b.fmul(direction(b.add(loop.index, integer(1)), k), moves)
+                put(b.fadd(get(along, loop.index), part), along, loop.index)
+
+        def kept(r):
+            return b.fsub(one, item(b, shrink, r, PATHS))
 
         start_sums()
-        with cgutils.for_range(b, n) as loop:
-            add_to_sums(loop.index, get(e, loop.index))
+        with each(n) as loop:
+            add_to_sums(loop.index, get(x, loop.index))
             put(zero, m, loop.index)
             put(zero, v, loop.index)
-        power1, power2, slope = variable(b, one), variable(b, one), variable(b, zero)
-        pulls = get(pull, integer(0))
-        with cgutils.for_range(b, n_steps):
+        power1, power2, found = (variable(b, start) for start in (one, one, zero))
+        with each(n_steps):
             for power, beta in ((power1, BETA1), (power2, BETA2)):
-                b.store(b.fmul(b.load(power), ir.Constant(DOUBLE, beta)), power)
-            first = everywhere(b, b.fdiv(step_size, b.fsub(one, b.load(power1))), PATHS)
-            second = everywhere(b, b.fdiv(one, b.fsub(one, b.load(power2))), PATHS)
-            with cgutils.for_range(b, n_directions) as loop:
-                put(b.fmul(get(factor, loop.index), get(total, loop.index)), push, loop.index)
+                b.store(b.fmul(b.load(power), constant(PATHS, beta)), power)
+            first = b.fdiv(everywhere(b, step_size, PATHS), b.fsub(one, b.load(power1)))
+            second = b.fdiv(one, b.fsub(one, b.load(power2)))
+            pushes = b.fmul(everywhere(b, rho, PATHS), b.load(total))
+            with each(rank) as loop:
+                r = loop.index
+                lost = b.fsub(one, b.fmul(kept(r), kept(r)))
+                put(b.fmul(b.fmul(prices, lost), get(along, r)), push, r)
             start_sums()
-            with cgutils.for_range(b, n) as loop:
-                k, moves = loop.index, get(e, loop.index)
-                b.store(b.fmul(pulls, moves), slope)
-                with cgutils.for_range(b, n_directions) as deep:
-                    part = b.fmul(get(push, deep.index), direction(deep.index, k))
-                    b.store(b.fadd(b.load(slope), part), slope)
-                gradient = b.load(slope)
-                mean = b.fadd(b.fmul(constant(PATHS, BETA1), get(m, k)), b.fmul(constant(PATHS, 1 - BETA1), gradient))
-                square = b.fmul(b.fmul(constant(PATHS, 1 - BETA2), gradient), gradient)
+            with each(n) as loop:
+                k, moves = loop.index, get(x, loop.index)
+                b.store(b.fsub(b.fmul(pushes, direction(nothing, k)), b.fmul(prices, moves)), found)
+                with each(rank) as deep:
+                    add_to(found, b.fmul(get(push, deep.index), direction(b.add(deep.index, integer(1)), k)))
+                slope = b.load(found)
+                mean = b.fadd(b.fmul(constant(PATHS, BETA1), get(m, k)), b.fmul(constant(PATHS, 1 - BETA1), slope))
+                square = b.fmul(b.fmul(constant(PATHS, 1 - BETA2), slope), slope)
                 square = b.fadd(b.fmul(constant(PATHS, BETA2), get(v, k)), square)
                 put(mean, m, k)
                 put(square, v, k)
                 size = b.fadd(b.call(root, [b.fmul(second, square)]), constant(PATHS, TINY))
                 moves = b.fadd(moves, b.fdiv(b.fmul(first, mean), size))
-                put(moves, e, k)
+                put(moves, x, k)
                 add_to_sums(k, moves)
+        cost = variable(b, zero)
+        with each(n) as loop:
+            b.store(get(x, loop.index), found)
+            with each(rank) as deep:
+                part = b.fmul(get(along, deep.index), direction(b.add(deep.index, integer(1)), loop.index))
+                b.store(b.fsub(b.load(found), part), found)
+            add_to(cost, b.fmul(b.load(found), b.load(found)))
+        with each(rank) as loop:
+            part = b.fmul(kept(loop.index), get(along, loop.index))
+            add_to(cost, b.fmul(part, part))
+        put(b.load(total), change, nothing)
+        put(b.load(cost), price, nothing)
 
-    numbers = (types.int64, types.int64, types.int64, types.float64)
-    return types.void(*numbers, directions, types.int64, block), kernel(write)
+    numbers = (types.int64, types.int64, types.int64, types.float64, types.float64)
+    return types.void(*numbers, directions, shrink, block), kernel(write)
 
 
 @njit(counts=False)
-def _ascend(n, n_directions, n_steps, step_size, directions, at, block):
-    """`_adam`, as a function that both phases call, so that it is compiled once."""
-    _adam(n, n_directions, n_steps, step_size, directions, at, block)
+def climb(first, last, c, e, by_path, size, raw, along, directions, shrink, settings, block):
+    """Both phases of the attack, along the paths first to last - 1.
 
-
-@njit(counts=False)
-def climb(first, last, starts, size, raw, directions, shrink, settings, e, paths, block):
-    """Subspace attack, then full attack, along the paths first to last - 1.
-
-    The subspace attack is Adam on rho/2 (w.V'c)^2 from c, the full attack Adam on rho/2 (w.V'c + w.e)^2 - lambda/n ||z(e)||^2
-    with z(e) = e - sum_r t_r (b_r.e) b_r, where n is the path's query size.
+    The first is Adam on rho/2 (w.V'c)^2 from c, the second Adam on rho/2 (w.V'c + w.e)^2 - lambda/n ||z(e)||^2 from e, with
+    z(e) = e - sum_r t_r (b_r.e) b_r, where n is the path's query size.
 
     Parameters
     ----------
-    starts : (P, K)
-        Coefficients c along the raw directions V, moved in place. Without raw directions: the starts of e, (P, d). Else e starts
-        from zero.
+    c : (P, K), e : (P, d)
+        Coefficients along the raw directions, and free moves: both hold starts, and are moved in place.
+    by_path : (6, P)
+        Holds BEFORE. INSIDE, CHANGE and PATH_COST are filled.
     size : (P,)
     raw : (K, d)
+        V.
+    along : (1, K)
+        Scratch space.
     directions : (1 + R, d)
         w, and below it the orthonormal rows b_r of the fair metric.
     shrink : (R,)
         The metric's t.
-    e : (P, d)
-        Filled with the free moves.
-    paths : (5, P)
-        Rows 0 to 2 are filled: the change w.V'c of a score by the subspace attack, the change after both, and the cost
-        ||z(e)||^2.
+    settings : (8,)
     block : (block_rows(K, d, R), LANES)
         Scratch space.
     """
-    (K, d), R = raw.shape, len(shrink)
-    rho, slopes = settings[RHO], len(block) - (K + LANES - 1) // LANES
-    for r in range(K):
-        total = 0.0
-        for k in range(d):
-            total += raw[r, k] * directions[0, k]
-        block[slopes + r // LANES, r % LANES] = total
-    base, factor, found, pull = 3 * d, 3 * d + 1 + R, 3 * d + 2 * (1 + R), 3 * d + 4 * (1 + R)
-    for start in range(first, last, LANES):
-        n_here = last - start if last - start < LANES else LANES
-        if K > 0:
+    for r in range(len(raw)):
+        along[0, r] = 0.0
+        for k in range(raw.shape[1]):
+            along[0, r] += raw[r, k] * directions[0, k]
+    for phase in range(2):
+        x, towards, rank, at, price = c, along, 0, SUBSPACE, 0.0
+        if phase == 1:
+            x, towards, rank, at, price = e, directions, len(shrink), FULL, 2.0 * settings[LAMBDA]
+        n = x.shape[1]
+        for start in range(first, last, LANES):
             for lane in range(LANES):
-                for r in range(K):
-                    block[r, lane] = starts[start + lane, r] if lane < n_here else 0.0
-                block[3 * K, lane], block[3 * K + 1, lane], block[3 * K + 4, lane] = 0.0, rho, 0.0
-            _ascend(K, 1, int(settings[SUBSPACE_STEPS]), settings[SUBSPACE_STEP], block, slopes * LANES, block)
-            for lane in range(n_here):
-                paths[0, start + lane] = block[3 * K + 2, lane]
-                for r in range(K):
-                    starts[start + lane, r] = block[r, lane]
-        for lane in range(LANES):
-            here, p = lane < n_here, start + lane
-            if K == 0 and here:
-                paths[0, p] = 0.0
-            for k in range(d):
-                block[k, lane] = starts[p, k] if K == 0 and here else 0.0
-            block[base, lane], block[factor, lane] = paths[0, p] if here else 0.0, rho
-            block[pull, lane] = -2.0 * settings[LAMBDA] / size[p] if here else 0.0
-            for r in range(R):
-                block[base + 1 + r, lane] = 0.0
-                block[factor + 1 + r, lane] = -block[pull, lane] * (1.0 - (1.0 - shrink[r]) ** 2)
-        _ascend(d, 1 + R, int(settings[FULL_STEPS]), settings[FULL_STEP], directions, 0, block)
-        for lane in range(n_here):
-            p, cost = start + lane, 0.0
-            for k in range(d):
-                e[p, k] = left = block[k, lane]
-                for r in range(R):
-                    left -= block[found + 1 + r, lane] * directions[1 + r, k]
-                cost += left * left
-            for r in range(R):
-                cost += ((1.0 - shrink[r]) * block[found + 1 + r, lane]) ** 2
-            paths[1, p], paths[2, p] = block[found, lane], cost
+                p = start + lane
+                if p >= last:  # lanes without a path repeat the last one
+                    p = last - 1
+                for k in range(n):
+                    block[k, lane] = x[p, k]
+                block[3 * n, lane] = by_path[phase, p]
+                block[3 * n + 1, lane] = price / size[p]
+            _adam(n, rank, int(settings[at + 1]), settings[at], settings[RHO], towards, shrink, block)
+            for lane in range(LANES):
+                p = start + lane
+                if p < last:
+                    for k in range(n):
+                        x[p, k] = block[k, lane]
+                    by_path[phase + 1, p] = block[3 * n, lane]
+                    by_path[PATH_COST, p] = block[3 * n + 1, lane]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.ascent import LAMBDA, MOST_SPENT, N_STARTS, RHO
+from skfairrank._kernels.ascent import CHANGE, INSIDE, LAMBDA, MOST_SPENT, N_STARTS, PATH_COST, RHO
 
 __all__ = [
     "ASKS",
-    "COST",
     "DISTANCE",
     "FIRST_PATH",
     "LARGEST",
@@ -21,8 +20,8 @@ __all__ = [
     "settle",
 ]
 
-# The rows of the array `by_query`, (6, B), in which an attack's kernels keep what belongs to a query.
-FIRST_PATH, SHARE, COST, LARGEST, DISTANCE, STATE = range(6)
+# The rows of the array `by_query`, (5, B), in which an attack's kernels keep what belongs to a query.
+FIRST_PATH, SHARE, LARGEST, DISTANCE, STATE = range(5)
 # Of the last row: pairing every item with itself is the cheapest plan; it may not be; that depends on a gap yet to be learned.
 _SETTLED, OPEN, ASKS = 0.0, 1.0, 2.0
 
@@ -32,7 +31,7 @@ LARGEST_ASSIGNMENT = 500
 
 
 @njit(counts=False)
-def settle(offsets, queries, weight, gaps, settings, paths, starts, e, raw, by_query, gradient):
+def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_query, gradient):
     """Keep, per query, the better of the two attacks; sum up what the step needs.
 
     Item i of a query follows the query's path i modulo the number of starts. A query keeps a share of its free move: nothing
@@ -45,75 +44,91 @@ def settle(offsets, queries, weight, gaps, settings, paths, starts, e, raw, by_q
         Of the batch.
     gaps : (n_queries,)
         What `smallest_gaps` has learned.
-    settings, paths, starts, e, raw
-        As of `climb`, which has filled them. The last two rows of `paths` are scratch space.
-    by_query : (6, B)
-        Holds FIRST_PATH. Filled are SHARE; COST, the mean ||z(e_i)||^2; LARGEST, the largest ||z(e_i)||; DISTANCE, for now the
-        cost; and STATE.
+    settings : (8,)
+        With N_STARTS = 0 each item has a path of its own.
+    by_path : (6, P)
+        As `climb` leaves it. The last two rows are scratch space.
+    c : (P, K), e : (P, d)
+        The paths' coefficients along the rows of `raw`, and their free moves.
+    raw : (K, d)
+    by_query : (5, B)
+        Holds FIRST_PATH. Filled are SHARE; LARGEST, the largest ||z(e_i)||; DISTANCE, the mean ||z(e_i)||^2, what pairing every
+        item with itself costs; and STATE.
     gradient : (d,)
-        Filled with the gradient of the mean regularizer in w, the moves being held.
+        Zeros, to which the gradient of the mean regularizer in w is added, the moves being held.
 
     Returns
     -------
     regularizer, distance : float
         Means over queries of weight times 1/2 ||h(q) - h(q')||^2, and of weight times cost.
-    n_open : int
-        How many queries have the state OPEN or ASKS.
+    n_open, n_asking : int
+        How many queries are not settled, and how many of these ask.
     """
-    B, P, S = len(queries), paths.shape[1], int(settings[N_STARTS])
-    rho, total = settings[RHO], 0.0
+    B, rho, lambda_, n_starts = len(queries), settings[RHO], settings[LAMBDA], int(settings[N_STARTS])
+    # Of each path the weight of the items that follow it: of all items, and of those whose query keeps its free move.
+    followers, keepers = 4, 5
+    for p in range(len(c)):
+        by_path[followers, p] = 0.0
+        by_path[keepers, p] = 0.0
+    total = 0.0
     for b in range(B):
         n, first = offsets[b + 1] - offsets[b], int(by_query[FIRST_PATH, b])
-        n_paths = S if 0 < S < n else n
-        squares, squares_inside, spent, most = 0.0, 0.0, 0.0, 0.0
-        for j in range(n_paths):
-            p, times = first + j, n // n_paths + (j < n % n_paths)
-            squares += times * paths[1, p] * paths[1, p]
-            squares_inside += times * paths[0, p] * paths[0, p]
-            spent += times * paths[2, p]
-            if paths[2, p] > most:
-                most = paths[2, p]
+        end = first + (n_starts if 0 < n_starts < n else n)
+        times, more = n // (end - first), first + n % (end - first)
+        gain, spent, most = 0.0, 0.0, 0.0
+        for p in range(first, end):
+            inside, change, cost, items = (
+                by_path[INSIDE, p],
+                by_path[CHANGE, p],
+                by_path[PATH_COST, p],
+                times + (p < more),
+            )
+            gain += items * (change * change - inside * inside)
+            spent += items * cost
+            if cost > most:
+                most = cost
         spent /= n
-        by_query[SHARE, b], by_query[COST, b], by_query[LARGEST, b] = 0.0, 0.0, 0.0
-        if 0.5 * rho * squares - settings[LAMBDA] * spent >= 0.5 * rho * squares_inside:
-            total += weight[b] * spent / B
-            by_query[SHARE, b], by_query[COST, b], by_query[LARGEST, b] = 1.0, spent, np.sqrt(most)
-    affordable = np.sqrt(settings[MOST_SPENT] / total) if total > settings[MOST_SPENT] else 1.0
-    for p in range(P):
-        paths[3, p], paths[4, p] = 0.0, 0.0
-    regularizer, distance, n_open = 0.0, 0.0, 0
+        is_kept = 0.5 * rho * gain - lambda_ * spent >= 0.0
+        by_query[SHARE, b] = is_kept
+        by_query[LARGEST, b] = is_kept * np.sqrt(most)
+        by_query[DISTANCE, b] = is_kept * spent
+        total += is_kept * weight[b] * spent / B
+        for p in range(first, end):
+            items = weight[b] * (times + (p < more))
+            by_path[followers, p] += items
+            by_path[keepers, p] += is_kept * items
+    affordable = 1.0
+    if total > settings[MOST_SPENT]:
+        affordable = np.sqrt(settings[MOST_SPENT] / total)
+    distance, n_open, n_asking = 0.0, 0, 0
     for b in range(B):
-        n, first = offsets[b + 1] - offsets[b], int(by_query[FIRST_PATH, b])
-        n_paths = S if 0 < S < n else n
-        share = by_query[SHARE, b] * affordable
-        cost, largest = by_query[COST, b] * affordable * affordable, by_query[LARGEST, b] * affordable
-        squares = 0.0
-        for j in range(n_paths):
-            p, times = first + j, n // n_paths + (j < n % n_paths)
-            change = paths[1, p] if share == 1.0 else paths[0, p] + share * (paths[1, p] - paths[0, p])
-            squares += times * change * change
-            paths[3, p] += weight[b] * times * change
-            paths[4, p] += weight[b] * times * share * change
-        regularizer += weight[b] * 0.5 * squares
+        n, gap, largest = offsets[b + 1] - offsets[b], gaps[queries[b]], affordable * by_query[LARGEST, b]
+        cost = affordable * affordable * by_query[DISTANCE, b]
         distance += weight[b] * cost
-        by_query[SHARE, b], by_query[COST, b], by_query[LARGEST, b] = share, cost, largest
-        by_query[DISTANCE, b], by_query[STATE, b] = cost, _SETTLED
-        gap = gaps[queries[b]]
-        if 1 < n <= LARGEST_ASSIGNMENT and cost > 0.0 and abs(gap) < 2.0 * largest:
-            n_open += 1
-            by_query[STATE, b] = ASKS if gap <= 0.0 else OPEN
-    for k in range(len(gradient)):
-        gradient[k] = 0.0
-    for p in range(P):
+        may_trade = 1 < n and n <= LARGEST_ASSIGNMENT and abs(gap) < 2.0 * largest
+        asks = may_trade and gap <= 0.0
+        n_open += may_trade
+        n_asking += asks
+        by_query[SHARE, b] *= affordable
+        by_query[LARGEST, b] = largest
+        by_query[DISTANCE, b] = cost
+        by_query[STATE, b] = may_trade + asks
+    regularizer = 0.0
+    for p in range(len(c)):
+        inside, free = by_path[INSIDE, p], affordable * (by_path[CHANGE, p] - by_path[INSIDE, p])
+        every, keeping = by_path[followers, p] / B, by_path[keepers, p] / B
+        regularizer += 0.5 * (every * inside * inside + keeping * free * (2.0 * inside + free))
+        by_path[followers, p] = every * inside + keeping * free
+        pull = affordable * keeping * (inside + free)
         for k in range(len(gradient)):
-            gradient[k] += paths[4, p] / B * e[p, k]
+            gradient[k] += pull * e[p, k]
     for r in range(len(raw)):
         along = 0.0
-        for p in range(P):
-            along += paths[3, p] / B * starts[p, r]
+        for p in range(len(c)):
+            along += by_path[followers, p] * c[p, r]
         for k in range(len(gradient)):
             gradient[k] += along * raw[r, k]
-    return regularizer / B, distance / B, n_open
+    return regularizer, distance / B, n_open, n_asking
 
 
 @njit(counts=False)

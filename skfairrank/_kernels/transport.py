@@ -13,13 +13,21 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.attack import ASKS, COST, DISTANCE, FIRST_PATH, LARGEST, OPEN, SHARE, STATE
+from skfairrank._kernels.attack import ASKS, DISTANCE, FIRST_PATH, LARGEST, OPEN, SHARE, STATE
 
-__all__ = ["assignment", "gap_room", "pair_work", "smallest_gaps", "transport_distances", "transport_room"]
+__all__ = ["assignment", "gap_room", "pair_work", "rounding", "smallest_gaps", "transport_distances", "transport_room"]
 
 
 # Of a shrunk difference, beside the largest entry before. A smaller one costs time, a larger one could hide a gap.
-ROUNDING = 16 * 2.0**-52
+_ROUNDING = 16 * 2.0**-52
+
+
+def rounding(basis: np.ndarray, shrink: np.ndarray) -> float:
+    """Distances ||z(x_i - x_j)|| are zero up to rounding if they are below this times the largest entry of x_i - x_j.
+
+    A direction that the metric stretches (t < 0) stretches rounding too.
+    """
+    return _ROUNDING * float(np.sqrt(basis.shape[1])) * float(max(1.0, -np.min(shrink, initial=0.0)))
 
 
 def pair_work(n_features: int, sizes) -> float:
@@ -34,74 +42,72 @@ def gap_room(n_features: int, widest: int) -> np.ndarray:
 
 def transport_room(n_features: int, widest: int) -> tuple[np.ndarray, np.ndarray]:
     """Scratch space of `transport_distances` for queries of up to `widest` items."""
-    return np.empty((2 * n_features + 3 + widest, widest)), np.empty((5, widest), np.int64)
+    return np.empty((n_features + 4 + widest, 2 * widest)), np.empty((5, widest), np.int64)
 
 
 @njit(counts=False)
-def _fair_columns(X, rows, lo, n, basis, shrink, reals):
-    """Fill reals[k, i] with feature k of z(x_i - x_0), item beside item: only differences count, and an offset costs digits.
-
-    Row d is scratch space. Returns the largest entry of any x_i - x_0 times the most that z stretches an entry.
-    """
-    d, largest, stretch = X.shape[1], 0.0, 1.0
+def _differences(X, rows, lo, n, reals):
+    """Fill reals[k, i] with feature k of x_i - x_0 and return the largest entry: only differences count, an offset costs digits."""
+    largest = 0.0
     for i in range(n):
-        for k in range(d):
+        for k in range(X.shape[1]):
             move = np.float64(X[rows[lo + i], k]) - np.float64(X[rows[lo], k])
             reals[k, i] = move
             if abs(move) > largest:
                 largest = abs(move)
+    return largest
+
+
+@njit(counts=False)
+def _shrink(n, basis, shrink, reals):
+    """Replace the vectors in the first n columns of `reals` by their z. Row d is scratch space."""
+    d = basis.shape[1]
     for r in range(len(basis)):
-        if -shrink[r] > stretch:
-            stretch = -shrink[r]
         for i in range(n):
             reals[d, i] = 0.0
         for k in range(d):
             for i in range(n):
                 reals[d, i] += basis[r, k] * reals[k, i]
         for k in range(d):
+            lost = shrink[r] * basis[r, k]
             for i in range(n):
-                reals[k, i] -= shrink[r] * basis[r, k] * reals[d, i]
-    return largest * stretch
+                reals[k, i] -= lost * reals[d, i]
 
 
 @njit(counts=False)
-def smallest_gaps(first, last, X, rows, offsets, queries, basis, shrink, gaps, by_query, reals):
+def smallest_gaps(first, last, X, rows, offsets, queries, basis, shrink, rounding, gaps, by_query, reals):
     """Learn, for those queries first to last - 1 of a batch that ask, as much of their smallest gap as their moves ask for.
 
-    The gap is the smallest ||z(x_i - x_j)|| > 0, where distances that are zero up to rounding do not count. All that counts is
+    The gap is the smallest ||z(x_i - x_j)|| > 0, where distances that are zero up to `rounding` do not count. All that counts is
     whether it is at least twice the largest move. gaps[q] > 0 is the gap itself; gaps[q] < 0 says that it is at least -gaps[q];
     0 that nothing is known. Pairs of items are given up as soon as some of their features tell them far enough apart. A query is
-    settled, or stays open, by what was learned.
+    settled, or stays open, by what was learned. `reals` is a `gap_room`.
     """
-    d, total = X.shape[1], len(reals) - 1
+    d = X.shape[1]
     for b in range(first, last):
         if by_query[STATE, b] != ASKS:
             continue
-        lo, n, largest = offsets[b], offsets[b + 1] - offsets[b], by_query[LARGEST, b]
-        scale = _fair_columns(X, rows, lo, n, basis, shrink, reals)
-        zero = (ROUNDING * scale) ** 2 * d
-        reach = 4.0 * largest  # with room, so that larger moves need not ask again
-        least, found = reach * reach, False
+        n, largest = offsets[b + 1] - offsets[b], by_query[LARGEST, b]
+        zero = rounding * _differences(X, rows, offsets[b], n, reals)
+        _shrink(n, basis, shrink, reals)
+        gap, reach = 0.0, 4.0 * largest  # with room, so that larger moves need not ask again
+        least = reach * reach
         for i in range(1, n):
             for j in range(i):
-                reals[total, j] = 0.0
-            k, nearest = 0, 0.0
-            while k < d and nearest < least:
-                stop = k + 8 if k + 8 < d else d
-                for f in range(k, stop):
-                    for j in range(i):
-                        reals[total, j] += (reals[f, i] - reals[f, j]) * (reals[f, i] - reals[f, j])
-                k, nearest = stop, reals[total, 0]
-                for j in range(1, i):
-                    if reals[total, j] < nearest:
-                        nearest = reals[total, j]
-            if nearest < least:
-                for j in range(i):
-                    if zero < reals[total, j] < least:
-                        least, found = reals[total, j], True
-        gap = np.sqrt(least) if found else reach
-        gaps[queries[b]] = gap if found else -reach
-        by_query[STATE, b] = OPEN if gap < 2.0 * largest else 0.0
+                k, total = 0, 0.0
+                while k < d and total < least:
+                    apart = reals[k, i] - reals[k, j]
+                    total += apart * apart
+                    k += 1
+                if zero * zero < total < least:
+                    least = total
+                    gap = np.sqrt(total)
+        gaps[queries[b]] = gap
+        by_query[STATE, b] = OPEN
+        if gap == 0.0:
+            gaps[queries[b]] = -reach
+        if gap == 0.0 or gap >= 2.0 * largest:
+            by_query[STATE, b] = 0.0
 
 
 @njit(counts=False)
@@ -163,44 +169,39 @@ def assignment(cost, n, reals, ints):
 
 @njit(counts=False)
 def transport_distances(first, last, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints):
-    """Fill DISTANCE of those queries first to last - 1 of a batch that are open.
+    """Replace DISTANCE, the cost of pairing every item with itself, by d_Q in those queries first to last - 1 that are open.
 
-    It is d_Q between the query and that query moved item by item by SHARE of its path's e, where item i follows path i modulo
+    That is d_Q between the query and that query moved item by item by SHARE of its path's e, where item i follows path i modulo
     `n_starts` (0: a path of its own). The identity is the cheapest pairing if the diagonal holds every row's least cost up to
     rounding; else the assignment problem is solved. `reals` and `ints` are a `transport_room`.
     """
     d = X.shape[1]
-    moves, costs = reals[d : 2 * d], reals[2 * d + 3 :]
+    costs = reals[d + 4 :]
     for b in range(first, last):
         if by_query[STATE, b] != OPEN:
             continue
-        lo, n, path = offsets[b], offsets[b + 1] - offsets[b], int(by_query[FIRST_PATH, b])
-        _fair_columns(X, rows, lo, n, basis, shrink, reals)
-        n_paths = n_starts if 0 < n_starts < n else n
+        n, n_paths = offsets[b + 1] - offsets[b], n_starts
+        if n_paths == 0:
+            n_paths = n
+        # The columns are the items, and behind them the moved items.
+        _differences(X, rows, offsets[b], n, reals)
         for i in range(n):
+            p = int(by_query[FIRST_PATH, b]) + i % n_paths
             for k in range(d):
-                moves[k, i] = by_query[SHARE, b] * e[path + i, k] if i < n_paths else moves[k, i - n_paths]
-            for r in range(len(basis) if i < n_paths else 0):
-                along = 0.0
-                for k in range(d):
-                    along += basis[r, k] * moves[k, i]
-                for k in range(d):
-                    moves[k, i] -= shrink[r] * along * basis[r, k]
+                reals[k, n + i] = reals[k, i] + by_query[SHARE, b] * e[p, k]
+        _shrink(2 * n, basis, shrink, reals)
         is_least = True
         for j in range(n):
             for i in range(n):
                 costs[j, i] = 0.0
             for k in range(d):
-                x = reals[k, j] + moves[k, j]
                 for i in range(n):
-                    costs[j, i] += (x - reals[k, i]) * (x - reals[k, i])
-            least = costs[j, 0]
-            for i in range(1, n):
-                if costs[j, i] < least:
-                    least = costs[j, i]
-            if costs[j, j] > least * (1.0 + 1e-12):
-                is_least = False
+                    apart = reals[k, n + j] - reals[k, i]
+                    costs[j, i] += apart * apart
+            for i in range(n):
+                if costs[j, j] > costs[j, i] * (1.0 + 1e-12):
+                    is_least = False
         if not is_least:
-            cheapest = assignment(costs, n, reals[2 * d : 2 * d + 3], ints) / n
-            if cheapest < by_query[COST, b]:
+            cheapest = assignment(costs, n, reals[d + 1 : d + 4], ints) / n
+            if cheapest < by_query[DISTANCE, b]:
                 by_query[DISTANCE, b] = cheapest

@@ -4,7 +4,7 @@ LLVM vectorises innermost loops over arrays. Where sums must stay in registers w
 own instructions instead, through numba's `intrinsic`. Every processor has these types, in registers of some width, and results
 do not depend on that.
 
-In arrays, the numbers of a vector lie side by side: row i of an array of shape (rows, `LANES`), or as many columns as its type counts.
+In arrays, the numbers of a vector lie side by side: row i of an array with as many columns as the vector has lanes.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def everywhere(builder, value, kind=DOUBLES):
     )
 
 
-def item(builder, data, i):
+def item(builder, data, i, kind=DOUBLES):
     """data[i], in all lanes."""
-    return everywhere(builder, builder.load(builder.gep(data, [i])))
+    return everywhere(builder, builder.load(builder.gep(data, [i])), kind)
 
 
 def _row(builder, data, i, kind):

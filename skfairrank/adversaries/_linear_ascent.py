@@ -7,9 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skfairrank._kernels import ascent as _ascent
+from skfairrank._kernels.ascent import (
+    FULL,
+    LAMBDA,
+    LANES,
+    MOST_SPENT,
+    N_STARTS,
+    RHO,
+    SUBSPACE,
+    block_rows,
+    climb,
+    path_work,
+)
 from skfairrank._kernels.attack import FIRST_PATH, settle
-from skfairrank._threads import over_range
+from skfairrank._threads import is_worth_threads, over_range
 from skfairrank.adversaries._pairing import Pairing
 
 __all__ = ["LinearAscent"]
@@ -61,18 +72,18 @@ class LinearAscent:
     ):
         # Copies, so that kernels are compiled for one kind of array: a metric's may be read-only.
         self.raw, basis = np.array(raw, np.float64, order="C"), np.array(basis, np.float64, order="C")
-        (K, d), rank = self.raw.shape, len(basis)
         self.pairing = Pairing(basis, np.array(shrink, np.float64), n_queries)
         self.n_starts, self.rng = n_starts, rng
-        self._settings = np.zeros(8)
-        self._settings[[_ascent.RHO, _ascent.N_STARTS]] = rho, n_starts
-        self._settings[[_ascent.SUBSPACE_STEP, _ascent.SUBSPACE_STEPS]] = subspace_step_size, subspace_n_steps
-        self._settings[[_ascent.FULL_STEP, _ascent.FULL_STEPS]] = full_step_size, full_n_steps
-        self._directions = np.vstack([np.zeros((1, d)), basis])  # the first is w
-        self._block_shape = _ascent.block_rows(K, d, rank), _ascent.LANES
-        self._work = _ascent.climb_work(K, d, self._settings)
-        self._width, self._n_moved = (subspace_init, K) if K else (full_step_size, d)
-        self._stock, self._used = np.empty(0), 0
+        (K, d), rank = self.raw.shape, len(basis)
+        self._directions = np.vstack([np.zeros((1, d)), basis])  # the first row is w
+        self._settings = settings = np.zeros(8)
+        settings[[RHO, N_STARTS]] = rho, n_starts
+        settings[SUBSPACE : SUBSPACE + 2] = subspace_step_size, subspace_n_steps
+        settings[FULL : FULL + 2] = full_step_size, full_n_steps
+        self._along, self._block = np.empty((1, K)), np.empty((block_rows(K, d, rank), LANES))
+        self._work, self._n_features = path_work(K, d, settings), d
+        self._width, self._n_drawn = (subspace_init, K) if K else (full_step_size, d)
+        self._stock, self._used = np.empty((0, self._n_drawn)), 0
         # The same few sizes come up again and again where items share starts.
         self._paths_for = lru_cache(maxsize=16 if n_starts else 1)(self._lay_out)
 
@@ -97,26 +108,53 @@ class LinearAscent:
         gradient : ndarray, shape (n_features,)
             Of the mean regularizer.
         """
-        offsets, settings = batch.offsets, self._settings
-        paths = self._paths_for(offsets.tobytes())
-        starts = self._draw(len(paths.size))
-        settings[_ascent.LAMBDA], settings[_ascent.MOST_SPENT] = lambda_, most_spent
-        self._directions[0] = w
-        over_range(self._climb, len(starts), len(starts) * self._work, starts, paths, step=_ascent.LANES)
-        gradient = np.empty(len(w))
-        regularizer, distance, n_open = settle(
-            offsets, batch.queries, batch.weight, self.pairing.gaps, settings, paths.numbers, starts, paths.moves, self.raw,
-            paths.by_query, gradient,
+        paths, settings, pairing = self._paths_for(batch.offsets.tobytes()), self._settings, self.pairing
+        size, by_path, by_query, *extent = paths
+        P = len(size)
+        c, e = self._starts(P)
+        settings[LAMBDA], settings[MOST_SPENT], self._directions[0] = lambda_, most_spent, w
+        if is_worth_threads(P * self._work):
+            over_range(self._climb, P, P * self._work, c, e, by_path, size, step=LANES)
+        else:
+            climb(
+                0,
+                P,
+                c,
+                e,
+                by_path,
+                size,
+                self.raw,
+                self._along,
+                self._directions,
+                pairing.shrink,
+                settings,
+                self._block,
+            )
+        gradient = np.zeros(self._n_features)
+        regularizer, distance, n_open, n_asking = settle(
+            batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, self.raw, by_query, gradient
         )  # fmt: skip
         if n_open:
-            distance = self.pairing.settle_open(batch, paths.moves, self.n_starts, paths.by_query)
+            distance = pairing.settle_open(batch, e, self.n_starts, by_query, n_asking > 0, *extent)
         return regularizer, distance, gradient
 
-    def _climb(self, first, last, starts, paths):
-        _ascent.climb(
-            first, last, starts, paths.size, self.raw, self._directions, self.pairing.shrink, self._settings, paths.moves,
-            paths.numbers, np.empty(self._block_shape),
-        )  # fmt: skip
+    def _climb(self, first, last, c, e, by_path, size):
+        """A part of the paths, with scratch space of its own."""
+        along, block = np.empty_like(self._along), np.empty_like(self._block)
+        climb(
+            first,
+            last,
+            c,
+            e,
+            by_path,
+            size,
+            self.raw,
+            along,
+            self._directions,
+            self.pairing.shrink,
+            self._settings,
+            block,
+        )
 
     def _lay_out(self, offsets: bytes) -> _Paths:
         """Room for the paths of a batch with these offsets: queries of one size share `n_starts` paths, or each item has its own."""
@@ -128,24 +166,28 @@ class LinearAscent:
             first = [self.n_starts * number[n] for n in sizes.tolist()]
         else:
             size, first = np.repeat(sizes, sizes).astype(np.float64), bounds[:-1]
-        by_query = np.empty((6, len(sizes)))
+        by_path, by_query = np.zeros((6, len(size))), np.empty((5, len(sizes)))
         by_query[FIRST_PATH] = first
-        return _Paths(size, np.empty((len(size), self.raw.shape[1])), np.empty((5, len(size))), by_query)
+        return _Paths(size, by_path, by_query, *self.pairing.extent(sizes))
 
-    def _draw(self, n_paths: int) -> np.ndarray:
-        """Random starts, (n_paths, numbers that they move)."""
-        needed = n_paths * self._n_moved
-        if self._used + needed > len(self._stock):
-            fresh = self._width * (2.0 * self.rng.random(max(_STOCK, needed)) - 1.0)
-            self._stock, self._used = np.concatenate([self._stock[self._used :], fresh]), 0
-        self._used += needed
-        return self._stock[self._used - needed : self._used].reshape(n_paths, -1)
+    def _starts(self, n_paths: int):
+        """Coefficients along the directions, (n_paths, n_directions), and free moves, (n_paths, n_features)."""
+        end = self._used + n_paths
+        if end > len(self._stock):
+            n = max(n_paths, _STOCK // self._n_drawn)
+            fresh = self._width * (2.0 * self.rng.random((n, self._n_drawn)) - 1.0)
+            self._stock, end = np.concatenate([self._stock[self._used :], fresh]), n_paths
+        starts, self._used = self._stock[end - n_paths : end], end
+        if len(self.raw):
+            return starts, np.zeros((n_paths, self._n_features))
+        return np.empty((n_paths, 0)), starts
 
 
 class _Paths(NamedTuple):
-    """The paths of a batch and the arrays that an attack fills; see `_kernels.ascent.climb` and `_kernels.attack.settle`."""
+    """The query size of each path of a batch, and arrays that an attack fills; see `_kernels.attack.settle`."""
 
     size: np.ndarray
-    moves: np.ndarray
-    numbers: np.ndarray
+    by_path: np.ndarray
     by_query: np.ndarray
+    widest: int
+    work: float

@@ -6,7 +6,6 @@ import numpy as np
 
 from skfairrank._kernels.attack import (
     ASKS,
-    COST,
     DISTANCE,
     FIRST_PATH,
     LARGEST,
@@ -16,8 +15,15 @@ from skfairrank._kernels.attack import (
     STATE,
     mean_distance,
 )
-from skfairrank._kernels.transport import gap_room, pair_work, smallest_gaps, transport_distances, transport_room
-from skfairrank._threads import over_queries
+from skfairrank._kernels.transport import (
+    gap_room,
+    pair_work,
+    rounding,
+    smallest_gaps,
+    transport_distances,
+    transport_room,
+)
+from skfairrank._threads import is_worth_threads, over_queries
 
 __all__ = ["Pairing"]
 
@@ -37,6 +43,8 @@ class Pairing:
         self.basis, self.shrink = basis, shrink
         # What is known so far (see `smallest_gaps`); learned when a query comes up.
         self.gaps = np.zeros(n_numbers)
+        self._rounding = rounding(basis, shrink)
+        self._room = transport_room(basis.shape[1], 0)
 
     def mean_distance(self, batch, e, cost, spent, share) -> float:
         """Mean of weight times d_Q, where each item has a free move of its own.
@@ -49,16 +57,19 @@ class Pairing:
         spent, share : ndarray, shape (n_queries,)
             Mean cost of a query's items, and how much of its free moves a query keeps.
         """
-        sizes, by_query = np.diff(batch.offsets), np.empty((6, len(share)))
-        by_query[FIRST_PATH], by_query[SHARE], by_query[COST] = batch.offsets[:-1], share, share**2 * spent
-        by_query[LARGEST] = share * np.sqrt(np.maximum.reduceat(cost, batch.offsets[:-1]))
-        by_query[DISTANCE], gap = by_query[COST], self.gaps[batch.queries]
-        is_open = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (by_query[COST] > 0.0)
-        is_open &= np.abs(gap) < 2.0 * by_query[LARGEST]
-        by_query[STATE] = np.where(is_open, np.where(gap <= 0.0, ASKS, OPEN), 0.0)
-        return self.settle_open(batch, e, 0, by_query)
+        sizes, by_query = np.diff(batch.offsets), np.empty((5, len(share)))
+        largest, gap = share * np.sqrt(np.maximum.reduceat(cost, batch.offsets[:-1])), self.gaps[batch.queries]
+        is_open = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (np.abs(gap) < 2.0 * largest)
+        by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST] = batch.offsets[:-1], share, largest
+        by_query[DISTANCE], by_query[STATE] = share**2 * spent, np.where(is_open, np.where(gap <= 0.0, ASKS, OPEN), 0.0)
+        return self.settle_open(batch, e, 0, by_query, True, *self.extent(sizes))
 
-    def settle_open(self, batch, e, n_starts, by_query) -> float:
+    def extent(self, sizes) -> tuple[int, float]:
+        """Of queries of these sizes: items of the largest whose d_Q may be asked for, and the work (ns) on all up to that size."""
+        sizes = sizes[sizes <= LARGEST_ASSIGNMENT]
+        return int(sizes.max(initial=0)), pair_work(self.basis.shape[1], sizes)
+
+    def settle_open(self, batch, e, n_starts, by_query, some_ask, widest, work) -> float:
         """Replace the cost of pairing items with themselves by d_Q where queries are open or ask; the mean of weight times d_Q.
 
         Parameters
@@ -67,24 +78,36 @@ class Pairing:
         e : ndarray, shape (n_paths, n_features)
             Free moves; item i of a query follows its path i modulo `n_starts`, or its path i if that is 0.
         n_starts : int
-        by_query : ndarray, shape (6, n_queries)
+        by_query : ndarray, shape (5, n_queries)
             As `_kernels.attack.settle` leaves it.
+        some_ask : bool
+            Whether there may be queries that ask.
+        widest, work
+            The `extent` of the batch.
         """
-        X, rows, offsets, state = batch.X, batch.rows, batch.offsets, by_query[STATE]
-        basis, shrink, d = self.basis, self.shrink, batch.X.shape[1]
-        sizes = offsets[1:] - offsets[:-1]
-
-        def learn(first, last):
-            room = gap_room(d, int(sizes[first:last][state[first:last] == ASKS].max(initial=0)))
-            smallest_gaps(first, last, X, rows, offsets, batch.queries, basis, shrink, self.gaps, by_query, room)
-
-        def solve(first, last):
-            room = transport_room(d, int(sizes[first:last][state[first:last] == OPEN].max(initial=0)))
-            transport_distances(first, last, X, rows, offsets, basis, shrink, n_starts, e, by_query, *room)
-
-        # A batch may hold a query twice; whichever of two bounds of its gap is kept, it is right.
-        if (asks := state == ASKS).any():
-            over_queries(learn, offsets, pair_work(d, sizes[asks]))
-        if (is_open := state == OPEN).any():
-            over_queries(solve, offsets, pair_work(d, sizes[is_open]))
+        X, rows, offsets, basis, shrink = batch.X, batch.rows, batch.offsets, self.basis, self.shrink
+        if some_ask:
+            over_queries(self._learn, offsets, work, X, rows, offsets, batch.queries, by_query, widest)
+            if not (by_query[STATE] == OPEN).any():
+                return mean_distance(batch.weight, by_query)
+        if is_worth_threads(work):
+            over_queries(self._solve, offsets, work, X, rows, offsets, n_starts, e, by_query, widest)
+        else:
+            reals, ints = self._room
+            if widest > ints.shape[1]:
+                reals, ints = self._room = transport_room(basis.shape[1], widest)
+            transport_distances(
+                0, len(offsets) - 1, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints
+            )
         return mean_distance(batch.weight, by_query)
+
+    def _learn(self, first, last, X, rows, offsets, queries, by_query, widest):
+        # A batch may hold a query twice; whichever of two bounds of its gap is kept, it is right.
+        room = gap_room(X.shape[1], widest)
+        smallest_gaps(
+            first, last, X, rows, offsets, queries, self.basis, self.shrink, self._rounding, self.gaps, by_query, room
+        )
+
+    def _solve(self, first, last, X, rows, offsets, n_starts, e, by_query, widest):
+        room = transport_room(X.shape[1], widest)
+        transport_distances(first, last, X, rows, offsets, self.basis, self.shrink, n_starts, e, by_query, *room)
