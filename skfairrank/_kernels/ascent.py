@@ -1,14 +1,14 @@
-"""Adam's ascent of an attack, several paths at once, one in each lane of a vector register.
+"""The ascent of an attack on linear scores: Adam along paths, four paths at once, one in each lane of a vector register.
 
-A step takes a square root and a division for each feature, and the next one waits for it: too long for one path alone.
+A linear score moves an item by what w, lambda, its random start and the size of its query say; the item itself plays no part. A
+path is the ascent from one start for one query size, and all items that share both share the path.
 
-Paths come in blocks. Of more than four paths each has one lane, and row i of a block's arrays holds feature i. Of up to four
-each has two lanes: row i holds feature 2i in lane p and feature 2i + 1 in lane p + 4.
+A step of Adam takes a square root and a division for each feature, and the next step waits for them: one path alone would leave
+most of the processor idle.
 """
 
 from __future__ import annotations
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -16,175 +16,192 @@ from numba.extending import intrinsic
 
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.linear import BETA1, BETA2, TINY
-from skfairrank._kernels.vectors import (
-    DOUBLE,
-    DOUBLES,
-    INDEX,
-    LANES,
-    constant,
-    everywhere,
-    integer,
-    kernel,
-    load,
-    store,
-    variable,
-)
+from skfairrank._kernels.vectors import DOUBLE, constant, everywhere, integer, item, kernel, load, store, variable
 
-__all__ = ["ascend"]
+__all__ = [
+    "CHANGE",
+    "FULL",
+    "INSIDE",
+    "LAMBDA",
+    "LANES",
+    "MOST_SPENT",
+    "N_STARTS",
+    "PATH_COST",
+    "RHO",
+    "SUBSPACE",
+    "block_rows",
+    "climb",
+    "path_work",
+]
 
-PAIRED = LANES // 2  # up to this many paths have two lanes each
-IN_REGISTERS = 2  # directions whose sums are kept in registers
+LANES = 4
+PATHS = ir.VectorType(DOUBLE, LANES)
+
+# Where the settings of an attack stand in the array that its kernels take. Of a phase the number of steps follows the step size.
+RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE, FULL = 0, 1, 2, 3, 4, 6
+# The rows of the array `by_path`, (6, P): the change of a score before the attack, which is zero; after the first phase; and after
+# both; the cost of the free move. Two more rows are scratch space of `settle`.
+BEFORE, INSIDE, CHANGE, PATH_COST = range(4)
+
+
+def block_rows(n_raw: int, n_features: int, rank: int) -> int:
+    """Rows of the scratch space that `climb` takes."""
+    return 3 * max(n_raw, n_features) + 2 + 2 * rank
+
+
+def path_work(n_raw: int, n_features: int, settings) -> float:
+    """Nanoseconds that one path takes, roughly."""
+    return 2.0 * float(n_raw * settings[SUBSPACE + 1] + n_features * settings[FULL + 1])
 
 
 @intrinsic
-def _adam(_, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull, e, m, v, along):
-    """Adam from e, in place, on rho/2 (gap + w . e)^2 - pull/2 ||e - A'A e||^2.
+def _adam(_, n, rank, n_steps, step_size, rho, directions, shrink, block):
+    """Adam, upwards, on rho/2 (g + b_0.x)^2 - price/2 ||z(x)||^2 for `LANES` vectors x of n numbers, in place.
 
-    Of shape (n_rows, LANES): w, e, and m and v, which start from zero. `basis` is A, (rank, n_rows, LANES), of IN_REGISTERS
-    directions at least; `gap` and `pull` have LANES numbers, and `along` is scratch space of 2 rank rows. `paired` is 1 if paths
-    have two lanes.
+    z(x) = x - sum_r t_r (b_r.x) b_r, so that the gradient of ||z(x)||^2 is 2 x - 2 sum_r (1 - (1 - t_r)^2) (b_r.x) b_r. The rows
+    of `directions` are b_0 and the b_r, `shrink` holds the t_r. The rows of `block`, with a column for each x, are: x, and Adam's
+    two moments (n each); g, which becomes g + b_0.x; price, which becomes ||z(x)||^2; the b_r.x, and scratch space (rank each).
     """
 
-    def write(b, n_rows, rank, paired, n_steps, rho, step_size, w, basis, gap, pull, e, m, v, along):
-        zero, one = constant(DOUBLES, 0.0), ir.Constant(DOUBLE, 1.0)
-        root = cgutils.get_or_insert_function(b.module, ir.FunctionType(DOUBLES, [DOUBLES]), f"llvm.sqrt.v{LANES}f64")
-        other_half = ir.Constant(ir.VectorType(INDEX, LANES), [*range(PAIRED, LANES), *range(PAIRED)])
-        has_halves = b.icmp_signed("==", paired, integer(1))
-        moved, inside = variable(b, zero), [variable(b, zero) for _ in range(IN_REGISTERS)]
-        # Directions whose sums are in memory: first those of this step, then those of the last.
-        further = b.sub(rank, integer(IN_REGISTERS))
+    def write(b, n, rank, n_steps, step_size, rho, directions, shrink, block):
+        zero, one = constant(PATHS, 0.0), constant(PATHS, 1.0)
+        root = cgutils.get_or_insert_function(b.module, ir.FunctionType(PATHS, [PATHS]), f"llvm.sqrt.v{LANES}f64")
+        starts = [integer(0)]
+        for count in (n, n, n, integer(1), integer(1), rank):
+            starts.append(b.add(starts[-1], count))
+        x, m, v, change, price, along, push = starts
+        nothing = integer(0)
 
-        def whole(total):
-            """A path's sum over all features, from that over its features in each lane."""
-            return b.fadd(total, b.select(has_halves, b.shuffle_vector(total, total, other_half), zero))
+        def get(part, i):
+            return load(b, block, b.add(part, i), PATHS)
+
+        def put(vector, part, i):
+            store(b, vector, block, b.add(part, i))
 
         def direction(r, k):
-            return load(b, basis, b.add(b.mul(r, n_rows), k))
+            return item(b, directions, b.add(b.mul(r, n), k), PATHS)
+
+        def each(count):
+            return cgutils.for_range(b, count)
+
+        def add_to(slot, part):
+            b.store(b.fadd(b.load(slot), part), slot)
+
+        given, prices = get(change, nothing), get(price, nothing)
+        pushes, total = b.fmul(everywhere(b, rho, PATHS), given), variable(b, given)
+
+        def start_sums():
+            b.store(given, total)
+            with each(rank) as loop:
+                put(zero, along, loop.index)
 
         def add_to_sums(k, moves):
-            b.store(b.fadd(b.load(moved), b.fmul(load(b, w, k), moves)), moved)
-            for r, total in enumerate(inside):
-                b.store(b.fadd(b.load(total), b.fmul(direction(integer(r), k), moves)), total)
-            with cgutils.for_range(b, further) as loop:
-                part = b.fmul(direction(b.add(loop.index, integer(IN_REGISTERS)), k), moves)
-                store(b, b.fadd(load(b, along, loop.index), part), along, loop.index)
+            add_to(total, b.fmul(direction(nothing, k), moves))
+            with each(rank) as loop:
+                part = b.fmul(direction(b.add(loop.index, integer(1)), k), moves)
+                put(b.fadd(get(along, loop.index), part), along, loop.index)
 
-        def take_sums():
-            push = b.fmul(everywhere(b, rho), b.fadd(load(b, gap, integer(0)), whole(b.load(moved))))
-            found = [whole(b.load(total)) for total in inside]
-            for total in (moved, *inside):
-                b.store(zero, total)
-            with cgutils.for_range(b, further) as loop:
-                store(b, whole(load(b, along, loop.index)), along, b.add(loop.index, further))
-                store(b, zero, along, loop.index)
-            return push, found
+        def kept(r):
+            return b.fsub(one, item(b, shrink, r, PATHS))
 
-        with cgutils.for_range(b, further) as loop:
-            store(b, zero, along, loop.index)
-        with cgutils.for_range(b, n_rows) as loop:
-            add_to_sums(loop.index, load(b, e, loop.index))
-            store(b, zero, m, loop.index)
-            store(b, zero, v, loop.index)
-        power1, power2 = variable(b, one), variable(b, one)
-        fair = variable(b, zero)
-        with cgutils.for_range(b, n_steps):
+        start_sums()
+        with each(n) as loop:
+            add_to_sums(loop.index, get(x, loop.index))
+            put(zero, m, loop.index)
+            put(zero, v, loop.index)
+        power1, power2, found = (variable(b, start) for start in (one, one, zero))
+        with each(n_steps):
             for power, beta in ((power1, BETA1), (power2, BETA2)):
-                b.store(b.fmul(b.load(power), ir.Constant(DOUBLE, beta)), power)
-            first = everywhere(b, b.fdiv(step_size, b.fsub(one, b.load(power1))))
-            second = everywhere(b, b.fdiv(one, b.fsub(one, b.load(power2))))
-            push, found = take_sums()
-            with cgutils.for_range(b, n_rows) as loop:
-                k, moves = loop.index, load(b, e, loop.index)
-                left = moves
-                for r, total in enumerate(found):
-                    left = b.fsub(left, b.fmul(total, direction(integer(r), k)))
-                b.store(left, fair)
-                with cgutils.for_range(b, further) as deep:
-                    total = load(b, along, b.add(deep.index, further))
-                    part = b.fmul(total, direction(b.add(deep.index, integer(IN_REGISTERS)), k))
-                    b.store(b.fsub(b.load(fair), part), fair)
-                gradient = b.fsub(b.fmul(push, load(b, w, k)), b.fmul(load(b, pull, integer(0)), b.load(fair)))
-                mean = b.fadd(
-                    b.fmul(constant(DOUBLES, BETA1), load(b, m, k)), b.fmul(constant(DOUBLES, 1 - BETA1), gradient)
-                )
-                square = b.fmul(b.fmul(constant(DOUBLES, 1 - BETA2), gradient), gradient)
-                square = b.fadd(b.fmul(constant(DOUBLES, BETA2), load(b, v, k)), square)
-                store(b, mean, m, k)
-                store(b, square, v, k)
-                size = b.fadd(b.call(root, [b.fmul(second, square)]), constant(DOUBLES, TINY))
+                b.store(b.fmul(b.load(power), constant(PATHS, beta)), power)
+            first = b.fdiv(everywhere(b, step_size, PATHS), b.fsub(one, b.load(power1)))
+            second = b.fdiv(one, b.fsub(one, b.load(power2)))
+            pushes = b.fmul(everywhere(b, rho, PATHS), b.load(total))
+            with each(rank) as loop:
+                r = loop.index
+                lost = b.fsub(one, b.fmul(kept(r), kept(r)))
+                put(b.fmul(b.fmul(prices, lost), get(along, r)), push, r)
+            start_sums()
+            with each(n) as loop:
+                k, moves = loop.index, get(x, loop.index)
+                b.store(b.fsub(b.fmul(pushes, direction(nothing, k)), b.fmul(prices, moves)), found)
+                with each(rank) as deep:
+                    add_to(found, b.fmul(get(push, deep.index), direction(b.add(deep.index, integer(1)), k)))
+                slope = b.load(found)
+                mean = b.fadd(b.fmul(constant(PATHS, BETA1), get(m, k)), b.fmul(constant(PATHS, 1 - BETA1), slope))
+                square = b.fmul(b.fmul(constant(PATHS, 1 - BETA2), slope), slope)
+                square = b.fadd(b.fmul(constant(PATHS, BETA2), get(v, k)), square)
+                put(mean, m, k)
+                put(square, v, k)
+                size = b.fadd(b.call(root, [b.fmul(second, square)]), constant(PATHS, TINY))
                 moves = b.fadd(moves, b.fdiv(b.fmul(first, mean), size))
-                store(b, moves, e, k)
+                put(moves, x, k)
                 add_to_sums(k, moves)
+        cost = variable(b, zero)
+        with each(n) as loop:
+            b.store(get(x, loop.index), found)
+            with each(rank) as deep:
+                part = b.fmul(get(along, deep.index), direction(b.add(deep.index, integer(1)), loop.index))
+                b.store(b.fsub(b.load(found), part), found)
+            add_to(cost, b.fmul(b.load(found), b.load(found)))
+        with each(rank) as loop:
+            part = b.fmul(kept(loop.index), get(along, loop.index))
+            add_to(cost, b.fmul(part, part))
+        put(b.load(total), change, nothing)
+        put(b.load(cost), price, nothing)
 
-    numbers = (types.int64, types.int64, types.int64, types.int64, types.float64, types.float64)
-    return types.void(*numbers, w, basis, gap, pull, e, m, v, along), kernel(write)
-
-
-@njit(counts=False)
-def _spread(values, paired, out):
-    """values[k], of a feature, to every lane that holds feature k; zero where there is none."""
-    d = len(values)
-    if not paired:
-        for k in range(d):
-            for lane in range(LANES):
-                out[k, lane] = values[k]
-        return
-    for row in range(len(out)):
-        even, odd = values[2 * row], values[2 * row + 1] if 2 * row + 1 < d else 0.0
-        for lane in range(PAIRED):
-            out[row, lane], out[row, lane + PAIRED] = even, odd
+    numbers = (types.int64, types.int64, types.int64, types.float64, types.float64)
+    return types.void(*numbers, directions, shrink, block), kernel(write)
 
 
 @njit(counts=False)
-def _gather(e, first, last, paired, block):
-    """Copy the paths first to last - 1 of e (paths, features) to a block's rows."""
-    for row in range(len(block)):
-        for lane in range(LANES):
-            block[row, lane] = 0.0
-    for p in range(first, last):
-        if paired:
-            for k in range(0, e.shape[1] - 1, 2):
-                block[k // 2, p - first], block[k // 2, p - first + PAIRED] = e[p, k], e[p, k + 1]
-            if e.shape[1] % 2:
-                block[-1, p - first] = e[p, -1]
-        else:
-            for k in range(e.shape[1]):
-                block[k, p - first] = e[p, k]
+def climb(first, last, c, e, by_path, size, raw, along, directions, shrink, settings, block):
+    """Both phases of the attack, along the paths first to last - 1.
 
+    The first is Adam on rho/2 (w.V'c)^2 from c, the second Adam on rho/2 (w.V'c + w.e)^2 - lambda/n ||z(e)||^2 from e, with
+    z(e) = e - sum_r t_r (b_r.e) b_r, where n is the path's query size.
 
-@njit(counts=False)
-def _scatter(block, first, last, paired, e):
-    """Copy a block's rows back to the paths first to last - 1."""
-    for p in range(first, last):
-        if paired:
-            for k in range(0, e.shape[1] - 1, 2):
-                e[p, k], e[p, k + 1] = block[k // 2, p - first], block[k // 2, p - first + PAIRED]
-            if e.shape[1] % 2:
-                e[p, -1] = block[-1, p - first]
-        else:
-            for k in range(e.shape[1]):
-                e[p, k] = block[k, p - first]
-
-
-@njit
-def ascend(first, last, w, basis, rho, gap, pull, step_size, n_steps, e):
-    """Adam on rho/2 (gap_p + w . e_p)^2 - pull_p/2 ||P e_p||^2 from e (paths, features), in place, for paths first to last - 1.
-
-    P projects on what is orthogonal to the orthonormal rows of `basis`.
+    Parameters
+    ----------
+    c : (P, K), e : (P, d)
+        Coefficients along the raw directions, and free moves: both hold starts, and are moved in place.
+    by_path : (6, P)
+        Holds BEFORE. INSIDE, CHANGE and PATH_COST are filled.
+    size : (P,)
+    raw : (K, d)
+        V.
+    along : (1, K)
+        Scratch space.
+    directions : (1 + R, d)
+        w, and below it the orthonormal rows b_r of the fair metric.
+    shrink : (R,)
+        The metric's t.
+    settings : (8,)
+    block : (block_rows(K, d, R), LANES)
+        Scratch space.
     """
-    d, rank, paired = len(w), max(len(basis), IN_REGISTERS), len(e) <= PAIRED
-    n_rows = (d + 1) // 2 if paired else d
-    weights, directions = np.empty((n_rows, LANES)), np.zeros((rank, n_rows, LANES))
-    _spread(w, paired, weights)
-    for r in range(len(basis)):
-        _spread(basis[r], paired, directions[r])
-    block, m, v = np.empty((n_rows, LANES)), np.empty((n_rows, LANES)), np.empty((n_rows, LANES))
-    along, gaps, pulls = np.empty((2 * rank, LANES)), np.zeros(LANES), np.zeros(LANES)
-    for start in range(first, last, LANES):
-        stop = min(start + LANES, last)
-        for p in range(start, stop):
-            for lane in range(p - start, LANES, PAIRED if paired else LANES):
-                gaps[lane], pulls[lane] = gap[p], pull[p]
-        _gather(e, start, stop, paired, block)
-        _adam(n_rows, rank, int(paired), n_steps, rho, step_size, weights, directions, gaps, pulls, block, m, v, along)
-        _scatter(block, start, stop, paired, e)
+    for r in range(len(raw)):
+        along[0, r] = 0.0
+        for k in range(raw.shape[1]):
+            along[0, r] += raw[r, k] * directions[0, k]
+    for phase in range(2):
+        x, towards, rank, at, price = c, along, 0, SUBSPACE, 0.0
+        if phase == 1:
+            x, towards, rank, at, price = e, directions, len(shrink), FULL, 2.0 * settings[LAMBDA]
+        n = x.shape[1]
+        for start in range(first, last, LANES):
+            for lane in range(LANES):
+                p = start + lane
+                if p >= last:  # lanes without a path repeat the last one
+                    p = last - 1
+                for k in range(n):
+                    block[k, lane] = x[p, k]
+                block[3 * n, lane] = by_path[phase, p]
+                block[3 * n + 1, lane] = price / size[p]
+            _adam(n, rank, int(settings[at + 1]), settings[at], settings[RHO], towards, shrink, block)
+            for lane in range(LANES):
+                p = start + lane
+                if p < last:
+                    for k in range(n):
+                        x[p, k] = block[k, lane]
+                    by_path[phase + 1, p] = block[3 * n, lane]
+                    by_path[PATH_COST, p] = block[3 * n + 1, lane]

@@ -1,7 +1,11 @@
-"""Optimal transport between two queries of equal size: an assignment problem.
+"""Optimal transport between a query and the same query moved item by item: an assignment problem.
 
-The dense shortest augmenting path method of Crouse (2016), which scipy's `linear_sum_assignment` implements too; here it is
-compiled into the loops that need many thousands of small ones.
+Most queries need no solver: pairing every item with itself is the cheapest plan if no two (different) items are closer than twice
+the largest move, by the triangle inequality; and again if the diagonal holds the least cost of every row. The solver is the dense
+shortest augmenting path method of Crouse (2016), which scipy's `linear_sum_assignment` implements too; here it is compiled into
+the loop over queries, of which there are many thousands of small ones.
+
+Moves in directions that the fair metric ignores cost nothing and change no distance.
 """
 
 from __future__ import annotations
@@ -9,202 +13,198 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.linear import project
+from skfairrank._kernels.attack import ASKS, DISTANCE, FIRST_PATH, LARGEST, OPEN, SHARE, STATE
 
-__all__ = ["assignment", "smallest_gaps", "transport_distances"]
-
-
-# Of a projected difference, beside the largest entry before projection. A smaller one costs time, a larger one could hide a gap.
-ROUNDING = 16 * 2.0**-52
-
-# Items of the largest query whose d_Q is found by assignment, which takes memory like the square of their number and time like
-# its cube. For longer queries the identity pairing, which the regulariser uses anyway, gives an upper bound.
-LARGEST_ASSIGNMENT = 500
+__all__ = ["assignment", "gap_room", "pair_work", "rounding", "smallest_gaps", "transport_distances", "transport_room"]
 
 
-@njit
-def assignment(cost, n, column_of_row):
-    """Fill column_of_row[:n] with the cheapest pairing of rows and columns of cost[:n, :n]; return its total cost."""
-    u, v, shortest = np.zeros(n), np.zeros(n), np.empty(n)
-    row_of_column, path = np.full(n, -1), np.empty(n, np.int64)
-    seen_row, seen_column = np.empty(n, np.bool_), np.empty(n, np.bool_)
-    column_of_row[:n] = -1
-    for start in range(n):
-        shortest[:] = np.inf
-        seen_row[:] = False
-        seen_column[:] = False
-        least, i, sink = 0.0, start, -1
-        while sink < 0:
-            seen_row[i] = True
-            best, pick = np.inf, -1
-            for j in range(n):
-                if not seen_column[j]:
-                    reduced = least + cost[i, j] - u[i] - v[j]
-                    if reduced < shortest[j]:
-                        path[j] = i
-                        shortest[j] = reduced
-                    # a free column first among equals ends the search sooner
-                    if shortest[j] < best or (shortest[j] == best and row_of_column[j] < 0):
-                        best, pick = shortest[j], j
-            least = best
-            seen_column[pick] = True
-            if row_of_column[pick] < 0:
-                sink = pick
-            else:
-                i = row_of_column[pick]
-        u[start] += least
-        for k in range(n):
-            if seen_row[k] and k != start:
-                u[k] += least - shortest[column_of_row[k]]
-        for k in range(n):
-            if seen_column[k]:
-                v[k] -= least - shortest[k]
-        j = sink
-        while True:
-            i = path[j]
-            row_of_column[j] = i
-            j, column_of_row[i] = column_of_row[i], j
-            if i == start:
-                break
-    total = 0.0
-    for i in range(n):
-        total += cost[i, column_of_row[i]]
-    return total
+# Of a shrunk difference, beside the largest entry before. A smaller one costs time, a larger one could hide a gap.
+_ROUNDING = 16 * 2.0**-52
+
+
+def rounding(basis: np.ndarray, shrink: np.ndarray) -> float:
+    """Distances ||z(x_i - x_j)|| are zero up to rounding if they are below this times the largest entry of x_i - x_j.
+
+    A direction that the metric stretches (t < 0) stretches rounding too.
+    """
+    return _ROUNDING * float(np.sqrt(basis.shape[1])) * float(max(1.0, -np.min(shrink, initial=0.0)))
+
+
+def pair_work(n_features: int, sizes) -> float:
+    """Nanoseconds, roughly, of either kernel for queries of these sizes."""
+    return 0.3 * n_features * float((sizes**2).sum())
+
+
+def gap_room(n_features: int, widest: int) -> np.ndarray:
+    """Scratch space of `smallest_gaps` for queries of up to `widest` items."""
+    return np.empty((n_features + 1, widest))
+
+
+def transport_room(n_features: int, widest: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scratch space of `transport_distances` for queries of up to `widest` items."""
+    return np.empty((n_features + 4 + widest, 2 * widest)), np.empty((5, widest), np.int64)
 
 
 @njit(counts=False)
-def _fair_columns(X, rows, lo, n, basis, fair, along):
-    """Fill fair[k, i] with feature k of P (x_i - x_0), item beside item: only differences count, and an offset costs digits.
+def _differences(X, rows, lo, n, reals):
+    """Fill reals[k, i] with feature k of x_i - x_0, since only differences count and an offset costs digits.
 
-    Returns the largest entry of any x_i - x_0.
+    Returns the largest entry.
     """
-    d, first, largest = X.shape[1], X[rows[lo]], 0.0
+    largest = 0.0
     for i in range(n):
-        x = X[rows[lo + i]]
-        for k in range(d):
-            fair[k, i] = np.float64(x[k]) - np.float64(first[k])
-            largest = max(largest, abs(fair[k, i]))
-    for r in range(basis.shape[0]):
-        for i in range(n):
-            along[i] = 0.0
-        for k in range(d):
-            for i in range(n):
-                along[i] += basis[r, k] * fair[k, i]
-        for k in range(d):
-            for i in range(n):
-                fair[k, i] -= basis[r, k] * along[i]
+        for k in range(X.shape[1]):
+            move = np.float64(X[rows[lo + i], k]) - np.float64(X[rows[lo], k])
+            reals[k, i] = move
+            if abs(move) > largest:
+                largest = abs(move)
     return largest
 
 
 @njit(counts=False)
-def _asks_for_more(n, gap, largest):
-    """Whether what is known of the gap of n items leaves open if it is at least twice the largest move, and that counts."""
-    return n <= LARGEST_ASSIGNMENT and gap <= 0.0 and -gap < 2.0 * largest
-
-
-@njit
-def smallest_gaps(first, last, X, rows, offsets, queries, basis, largest, gaps):
-    """Learn, for the queries first to last - 1 of a batch, as much of the smallest ||P(x_i - x_j)|| > 0 as `largest` asks for.
-
-    Only whether that gap is at least twice the largest move counts. gaps[q] > 0 is the gap itself; gaps[q] < 0 says that it is at
-    least -gaps[q]; 0 that nothing is known. Distances that are zero up to rounding do not count. Pairs of items are given up as
-    soon as some of their features tell them far enough apart. Nothing is asked of queries of more than LARGEST_ASSIGNMENT items.
-    """
-    d, widest = X.shape[1], 0
-    for b in range(first, last):
-        n = offsets[b + 1] - offsets[b]
-        if _asks_for_more(n, gaps[queries[b]], largest[b]):
-            widest = max(widest, n)
-    if widest == 0:
-        return
-    fair, total = np.empty((d, widest)), np.empty(widest)
-    for b in range(first, last):
-        lo, n = offsets[b], offsets[b + 1] - offsets[b]
-        if not _asks_for_more(n, gaps[queries[b]], largest[b]):
-            continue
-        scale = _fair_columns(X, rows, lo, n, basis, fair, total)
-        zero = (ROUNDING * scale) ** 2 * d
-        reach = 4.0 * largest[b]  # with room, so that larger moves need not ask again
-        least, found = reach * reach, False
-        for i in range(1, n):
-            total[:i] = 0.0
-            k = 0
-            while k < d:
-                stop = min(k + 8, d)
-                for f in range(k, stop):
-                    for j in range(i):
-                        total[j] += (fair[f, i] - fair[f, j]) * (fair[f, i] - fair[f, j])
-                k = stop
-                nearest = np.inf
-                for j in range(i):
-                    nearest = min(nearest, total[j])
-                if nearest >= least:
-                    break
-            else:
-                for j in range(i):
-                    if total[j] < least and total[j] > zero:
-                        least, found = total[j], True
-        gaps[queries[b]] = np.sqrt(least) if found else -reach
-
-
-@njit(counts=False)
-def _moved_costs(fair, n, moves, cost):
-    """Fill cost[j, i] with the squared distance between item j, moved by moves[j], and item i; features come first in `fair`."""
-    for j in range(n):
+def _shrink(n, basis, shrink, reals):
+    """Replace the vectors in the first n columns of `reals` by their z. Row d is scratch space."""
+    d = basis.shape[1]
+    for r in range(len(basis)):
         for i in range(n):
-            cost[j, i] = 0.0
-        for k in range(len(fair)):
-            x = fair[k, j] + moves[j, k]
+            reals[d, i] = 0.0
+        for k in range(d):
             for i in range(n):
-                cost[j, i] += (x - fair[k, i]) * (x - fair[k, i])
+                reals[d, i] += basis[r, k] * reals[k, i]
+        for k in range(d):
+            lost = shrink[r] * basis[r, k]
+            for i in range(n):
+                reals[k, i] -= lost * reals[d, i]
 
 
 @njit(counts=False)
-def _diagonal_is_least(cost, n):
-    for j in range(n):
-        least = cost[j, 0]
-        for i in range(1, n):
-            least = min(least, cost[j, i])
-        if cost[j, j] > least * (1.0 + 1e-12):
-            return False
-    return True
+def smallest_gaps(first, last, X, rows, offsets, queries, basis, shrink, rounding, gaps, by_query, reals):
+    """Learn, for those queries first to last - 1 of a batch that ask, as much of their smallest gap as their moves ask for.
 
-
-@njit(counts=False)
-def _may_trade_places(n, gap, cost, largest):
-    """Whether moved items may come nearer to others than to where they came from."""
-    return 1 < n <= LARGEST_ASSIGNMENT and cost > 0.0 and abs(gap) < 2.0 * largest
-
-
-@njit
-def transport_distances(
-    first, last, X, rows, offsets, queries, gaps, basis, e, path_of_row, share, largest, identity_cost, distance
-):
-    """Fill distance[b] with d_Q between query b of a batch and that query moved item by item by share[b] e, for b from first on.
-
-    Moves within the sensitive subspace cost nothing and change no distance. identity_cost[b] is the mean cost of pairing every
-    item with itself, largest[b] the largest ||P e_i||. The identity is optimal if no two (different) items are closer than twice
-    that; else if the diagonal holds every row's minimum; else the assignment problem is solved. Queries of more than
-    LARGEST_ASSIGNMENT items keep the cost of the identity, an upper bound.
+    The gap is the smallest ||z(x_i - x_j)|| > 0, where distances that are zero up to `rounding` do not count. All that counts is
+    whether it is at least twice the largest move. gaps[q] > 0 is the gap itself; gaps[q] < 0 says that it is at least -gaps[q];
+    0 that nothing is known. Pairs of items are given up as soon as some of their features tell them far enough apart. A query is
+    settled, or stays open, by what was learned. `reals` is a `gap_room`.
     """
-    d, widest = X.shape[1], 0
+    d = X.shape[1]
     for b in range(first, last):
-        distance[b] = identity_cost[b]
-        n = offsets[b + 1] - offsets[b]
-        if _may_trade_places(n, gaps[queries[b]], identity_cost[b], largest[b]):
-            widest = max(widest, n)
-    if widest == 0:
-        return
-    fair, moves, cost = np.empty((d, widest)), np.empty((widest, d)), np.empty((widest, widest))
-    along, column_of_row = np.empty(widest), np.empty(widest, np.int64)
-    for b in range(first, last):
-        lo, n = offsets[b], offsets[b + 1] - offsets[b]
-        if not _may_trade_places(n, gaps[queries[b]], identity_cost[b], largest[b]):
+        if by_query[STATE, b] != ASKS:
             continue
-        _fair_columns(X, rows, lo, n, basis, fair, along)
+        n, largest = offsets[b + 1] - offsets[b], by_query[LARGEST, b]
+        zero = rounding * _differences(X, rows, offsets[b], n, reals)
+        _shrink(n, basis, shrink, reals)
+        gap, reach = 0.0, 4.0 * largest  # with room, so that larger moves need not ask again
+        least = reach * reach
+        for i in range(1, n):
+            for j in range(i):
+                k, total = 0, 0.0
+                while k < d and total < least:
+                    apart = reals[k, i] - reals[k, j]
+                    total += apart * apart
+                    k += 1
+                if zero * zero < total < least:
+                    least = total
+                    gap = np.sqrt(total)
+        gaps[queries[b]] = gap
+        by_query[STATE, b] = OPEN
+        if gap == 0.0:
+            gaps[queries[b]] = -reach
+        if gap == 0.0 or gap >= 2.0 * largest:
+            by_query[STATE, b] = 0.0
+
+
+@njit(counts=False)
+def assignment(cost, n, reals, ints):
+    """Fill ints[0, :n] with the column of each row in the cheapest pairing of cost[:n, :n]; return its total cost.
+
+    `reals` (3, n) or more and `ints` (5, n) or more are scratch space.
+    """
+    # Rows of the scratch space.
+    u, v, shortest = 0, 1, 2
+    column_of_row, row_of_column, path, seen_row, seen_column = 0, 1, 2, 3, 4
+    for i in range(n):
+        reals[u, i], reals[v, i] = 0.0, 0.0
+        ints[column_of_row, i], ints[row_of_column, i] = -1, -1
+    for start in range(n):
         for i in range(n):
-            project(e[path_of_row[lo + i]], basis, moves[i])
-            moves[i] *= share[b]
-        _moved_costs(fair, n, moves, cost)
-        if not _diagonal_is_least(cost, n):
-            distance[b] = min(identity_cost[b], assignment(cost, n, column_of_row) / n)
+            reals[shortest, i], ints[seen_row, i], ints[seen_column, i] = np.inf, 0, 0
+        least, i, sink = 0.0, start, -1
+        while sink < 0:
+            ints[seen_row, i] = 1
+            best, pick = np.inf, -1
+            for j in range(n):
+                if ints[seen_column, j] == 0:
+                    reduced = least + cost[i, j] - reals[u, i] - reals[v, j]
+                    if reduced < reals[shortest, j]:
+                        ints[path, j] = i
+                        reals[shortest, j] = reduced
+                    # a free column first among equals ends the search sooner
+                    so_far = reals[shortest, j]
+                    if so_far < best or (so_far == best and ints[row_of_column, j] < 0):
+                        best, pick = so_far, j
+            least = best
+            ints[seen_column, pick] = 1
+            if ints[row_of_column, pick] < 0:
+                sink = pick
+            else:
+                i = ints[row_of_column, pick]
+        reals[u, start] += least
+        for k in range(n):
+            if ints[seen_row, k] and k != start:
+                reals[u, k] += least - reals[shortest, ints[column_of_row, k]]
+        for k in range(n):
+            if ints[seen_column, k]:
+                reals[v, k] -= least - reals[shortest, k]
+        j = sink
+        while True:
+            i = ints[path, j]
+            ints[row_of_column, j] = i
+            following = ints[column_of_row, i]
+            ints[column_of_row, i] = j
+            j = following
+            if i == start:
+                break
+    total = 0.0
+    for i in range(n):
+        total += cost[i, ints[column_of_row, i]]
+    return total
+
+
+@njit(counts=False)
+def transport_distances(first, last, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints):
+    """Replace DISTANCE, the cost of pairing every item with itself, by d_Q in those queries first to last - 1 that are open.
+
+    That is d_Q between the query and that query moved item by item by SHARE of its path's e, where item i follows path i modulo
+    `n_starts` (0: a path of its own). The identity is the cheapest pairing if the diagonal holds every row's least cost up to
+    rounding; else the assignment problem is solved. `reals` and `ints` are a `transport_room`.
+    """
+    d = X.shape[1]
+    costs = reals[d + 4 :]
+    for b in range(first, last):
+        if by_query[STATE, b] != OPEN:
+            continue
+        n, n_paths = offsets[b + 1] - offsets[b], n_starts
+        if n_paths == 0:
+            n_paths = n
+        # The columns are the items, and behind them the moved items.
+        _differences(X, rows, offsets[b], n, reals)
+        for i in range(n):
+            p = int(by_query[FIRST_PATH, b]) + i % n_paths
+            for k in range(d):
+                reals[k, n + i] = reals[k, i] + by_query[SHARE, b] * e[p, k]
+        _shrink(2 * n, basis, shrink, reals)
+        is_least = True
+        for j in range(n):
+            for i in range(n):
+                costs[j, i] = 0.0
+            for k in range(d):
+                for i in range(n):
+                    apart = reals[k, n + j] - reals[k, i]
+                    costs[j, i] += apart * apart
+            for i in range(n):
+                if costs[j, j] > costs[j, i] * (1.0 + 1e-12):
+                    is_least = False
+        if not is_least:
+            cheapest = assignment(costs, n, reals[d + 1 : d + 4], ints) / n
+            if cheapest < by_query[DISTANCE, b]:
+                by_query[DISTANCE, b] = cheapest

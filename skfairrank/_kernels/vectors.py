@@ -4,7 +4,7 @@ LLVM vectorises innermost loops over arrays. Where sums must stay in registers w
 own instructions instead, through numba's `intrinsic`. Every processor has these types, in registers of some width, and results
 do not depend on that.
 
-In arrays, the numbers of a vector lie side by side: row i of an array of shape (rows, `LANES`).
+In arrays, the numbers of a vector lie side by side: row i of an array with as many columns as the vector has lanes.
 """
 
 from __future__ import annotations
@@ -64,24 +64,24 @@ def integer(value):
 
 def constant(kind, value):
     """A vector of equal numbers."""
-    return ir.Constant(kind, [value] * LANES)
+    return ir.Constant(kind, [value] * kind.count)
 
 
 def everywhere(builder, value, kind=DOUBLES):
     """A number, in all lanes."""
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(INDEX, 0))
     return builder.shuffle_vector(
-        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES)
+        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(INDEX, kind.count), [0] * kind.count)
     )
 
 
-def item(builder, data, i):
+def item(builder, data, i, kind=DOUBLES):
     """data[i], in all lanes."""
-    return everywhere(builder, builder.load(builder.gep(data, [i])))
+    return everywhere(builder, builder.load(builder.gep(data, [i])), kind)
 
 
 def _row(builder, data, i, kind):
-    return builder.bitcast(builder.gep(data, [builder.mul(i, integer(LANES))]), kind.as_pointer())
+    return builder.bitcast(builder.gep(data, [builder.mul(i, integer(kind.count))]), kind.as_pointer())
 
 
 def load(builder, data, i, kind=DOUBLES):

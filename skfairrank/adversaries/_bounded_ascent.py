@@ -44,19 +44,22 @@ def _in_budget(budget, w, n_steps, n_starts, rng):
 
     Items of a query move alike: the change of a score is linear in the move, so what is best for one item is best for all.
     """
-    basis, sizes, shares = budget.basis, budget.sizes, budget.shares
+    free, sizes, shares = budget.free, budget.sizes, budget.shares
     radius, epsilon = budget.radius, budget.epsilon
-    along, fair, best = basis @ w, w - basis.T @ (basis @ w), 0.0
+    # In the coordinates z of the metric, in which a move costs ||z||^2: the score changes by z times this.
+    left = 1.0 - budget.shrink
+    fair = budget.scaled(w, np.divide(1.0, left, out=np.zeros_like(left), where=left > 0))
+    along, best = free @ w, 0.0
 
     def project(c, e):
         long = np.linalg.norm(c, axis=1, keepdims=True)
         c = c * np.minimum(1.0, radius / np.maximum(long, 1e-300))
-        e = e - (e @ basis.T) @ basis
+        e = e - (e @ free.T) @ free
         spent = shares @ (e**2).sum(axis=1)
         return c, e * min(1.0, np.sqrt(epsilon / max(spent, 1e-300)))
 
     for _ in range(n_starts):
-        c, e = project(rng.standard_normal((len(sizes), len(basis))), rng.standard_normal((len(sizes), len(w))))
+        c, e = project(rng.standard_normal((len(sizes), len(free))), rng.standard_normal((len(sizes), len(w))))
         for _ in range(n_steps):
             gap = c @ along + e @ fair
             weight = (sizes * gap)[:, None]

@@ -98,8 +98,8 @@ class Box(ClosedForm):
 
     def __init__(self, batches, metric, raw, subspace_radius, reach):
         self.raw = np.ascontiguousarray(raw, dtype=np.float64)
-        self.basis = np.ascontiguousarray(metric.basis_, dtype=np.float64)
-        self.shrink = np.ascontiguousarray(metric.shrink_, dtype=np.float64)
+        self.basis = np.array(metric.basis_, dtype=np.float64, order="C")
+        self.shrink = np.array(metric.shrink_, dtype=np.float64)
         self.subspace_radius, self.reach = subspace_radius, reach
         self.mean_size = float((batches.sizes * batches.weights).mean())
 

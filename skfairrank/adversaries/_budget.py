@@ -49,44 +49,47 @@ class Budget(ClosedForm):
 
     def __init__(self, batches, metric, epsilon, radius, rho):
         self.epsilon, self.radius, self.rho = epsilon, radius, float(rho)
-        self.basis = np.ascontiguousarray(metric.basis_, dtype=np.float64)
-        self.shrink = np.ascontiguousarray(metric.shrink_, dtype=np.float64)
+        self.basis = np.array(metric.basis_, dtype=np.float64, order="C")
+        self.shrink = np.array(metric.shrink_, dtype=np.float64)
+        #: The rows along which moves cost nothing: A.
+        self.free = self.basis[self.shrink == 1.0]
         sizes, of_query = np.unique(batches.sizes, return_inverse=True)
         weight = np.bincount(of_query, weights=batches.weights)
         self.sizes, self.shares = sizes[weight > 0].astype(np.float64), weight[weight > 0] / weight.sum()
 
     def measure(self, w):
         gradient = np.empty(len(w))
-        value, spent, multiplier = self._measure(w, self.basis, gradient)
+        value, spent, multiplier = self._measure(w, self.basis, self.shrink, gradient)
         return value, spent, gradient, self.rho * multiplier
 
-    def _measure(self, w, basis, gradient):
-        return _closed.exact_budget(w, basis, self.shrink, self.sizes, self.shares, self.epsilon, self.radius, gradient)
+    def _measure(self, w, basis, shrink, gradient):
+        return _closed.exact_budget(w, basis, shrink, self.sizes, self.shares, self.epsilon, self.radius, gradient)
 
     def dual_norm(self, slope):
-        sensitive = self.basis @ slope
-        fair = slope - self.basis.T @ sensitive
-        return max(ratio(np.linalg.norm(sensitive), self.radius), ratio(np.linalg.norm(fair), np.sqrt(self.epsilon)))
+        sensitive, fair = np.linalg.norm(self.free @ slope), np.linalg.norm(self.scaled(slope, 1.0 - self.shrink))
+        return max(ratio(sensitive, self.radius), ratio(fair, np.sqrt(self.epsilon)))
+
+    def scaled(self, x, factors):
+        """x with its part along each row of the metric's basis multiplied by a factor."""
+        return x + ((factors - 1.0) * (self.basis @ x)) @ self.basis
 
     def minimize(self, run, rho, zeros=None, forces=None):
-        """R has two kinks, where A w = 0 and where P w = 0. Both norms are smoothed, tighter each time; then what is found so is
+        """R has two kinks, where a = 0 and where b = 0. Both norms are smoothed, tighter each time; then what is found so is
         tried against the solutions within either kink, where R is smooth."""
-        basis, scale = self.basis, run.scale
-        rank, d = basis.shape
+        free, scale = self.free, run.scale
+        rank, d = self.basis.shape
         if scale.max() < 100.0 * scale.min():
             # R is made of Euclidean norms: scaling by column would bend them, which costs more than such columns do.
             scale[:] = np.median(scale)
-        # sqrt(||A w||^2 + s^2) and sqrt(||P w||^2 + s^2): two more coordinates held at s, the first along one more sensitive
-        # axis.
-        longer_basis = np.zeros((rank + 1, d + 2))
-        longer_basis[:rank, :d] = basis
-        longer_basis[rank, d] = 1.0
+        # sqrt(||A w||^2 + s^2) and its like for b: two more coordinates held at s, the first along one more free row.
+        longer_basis, longer_shrink = np.zeros((rank + 1, d + 2)), np.append(self.shrink, 1.0)
+        longer_basis[:rank, :d], longer_basis[rank, d] = self.basis, 1.0
         typical = float(np.median(scale))  # smoothing is in units of weights
 
         def objective(v, smoothing=0.0):
             value, gradient = run.plain(v)
             longer, slope = np.concatenate([v / scale, [smoothing, smoothing]]), np.empty(d + 2)
-            penalty, _, _ = self._measure(longer, longer_basis, slope)
+            penalty, _, _ = self._measure(longer, longer_basis, longer_shrink, slope)
             return value + rho * penalty, rho * slope[:d] / scale + gradient
 
         def within(projector, v):
@@ -101,15 +104,15 @@ class Budget(ClosedForm):
 
             return onto(run.minimize(projected, onto(v), None, onto, run.tol))
 
-        if rank == 0 or self.radius == 0 or self.epsilon == 0:  # no kinks
+        if len(free) == 0 or self.radius == 0 or self.epsilon == 0:  # no kinks
             run.settle(run.minimize(objective, run.start(objective), None, np.array, run.tol))
             return
         v = run.start(lambda at: objective(at, START_WIDTH / typical))
         for smoothing in (1e-4, 1e-5):
             v = run.descend(lambda at, s=smoothing / typical: objective(at, s), v, None, np.array, run.tol)
-        inside = basis.T @ basis
+        inside = free.T @ free
         candidates, w = [(v, run.converged)], v / scale
-        sensitive = np.linalg.norm(basis @ w)
+        sensitive = np.linalg.norm(free @ w)
         try:
             # Away from the kinks there is nothing to smooth.
             if min(sensitive, np.linalg.norm(w - inside @ w)) > 1e-3 * np.linalg.norm(w):

@@ -1,9 +1,59 @@
+"""The paper's two-phase ascent for linear scores, where random starts can be shared: three or four small kernels in turn."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
-from skfairrank._kernels import attack as _attack
+from skfairrank._kernels.ascent import (
+    FULL,
+    LAMBDA,
+    LANES,
+    MOST_SPENT,
+    N_STARTS,
+    RHO,
+    SUBSPACE,
+    block_rows,
+    climb,
+    path_work,
+)
+from skfairrank._kernels.attack import FIRST_PATH, settle
+from skfairrank._threads import is_worth_threads, over_range
+from skfairrank.adversaries._pairing import Pairing
+
+__all__ = ["LinearAscent"]
+
+# Random numbers drawn at once. The stream does not depend on it.
+_STOCK = 4096
 
 
 class LinearAscent:
+    """Two-phase ascent for scores w.x: along the raw directions V, then freely.
+
+    An attacked item x' = x + V'c + e is paired with x. Per query ``rho/2 ||h(q) - h(q')||^2 - lambda d_Q(q, q')`` is maximised by
+    Adam over c, from random starts, then over e, from zero; the better of the two candidates is kept. Moves V'c cost nothing.
+    Without directions e has the random starts.
+
+    Parameters
+    ----------
+    raw : ndarray, shape (n_directions, n_features)
+        Rows along which the first phase moves.
+    basis, shrink : ndarray, shapes (rank, n_features) and (rank,)
+        Of the fair metric: a free move e costs ||z(e)||^2 with z(e) = e - sum_r t_r (b_r.e) b_r.
+    n_queries : int
+        One more than the largest number of a query.
+    rho : float
+    subspace_step_size, subspace_n_steps, subspace_init : float, int, float
+        Adam's step and number of steps along the directions; starts are uniform in +-subspace_init.
+    n_starts : int
+        Starts drawn for each attack and shared by the items of the batch; 0 draws one for each item.
+    full_step_size, full_n_steps : float, int
+        Adam's step and number of steps of the free move; without directions its starts are uniform in +-full_step_size.
+    rng : numpy.random.Generator
+    """
+
     def __init__(
         self,
         raw,
@@ -20,40 +70,119 @@ class LinearAscent:
         full_n_steps,
         rng,
     ):
-        self.raw, self.basis, self.rho = raw, basis, rho
-        self.steps = (subspace_step_size, subspace_n_steps, full_step_size, full_n_steps)
-        self.subspace_init, self.n_starts, self.rng = subspace_init, n_starts, rng
-        self.gaps = np.zeros(n_queries)
-        self._stock, self._used = np.empty(0), 0
+        # Copies, so that kernels are compiled for one kind of array: a metric's may be read-only.
+        self.raw, basis = np.array(raw, np.float64, order="C"), np.array(basis, np.float64, order="C")
+        self.pairing = Pairing(basis, np.array(shrink, np.float64), n_queries)
+        self.n_starts, self.rng = n_starts, rng
+        (K, d), rank = self.raw.shape, len(basis)
+        self._directions = np.vstack([np.zeros((1, d)), basis])  # the first row is w
+        self._settings = settings = np.zeros(8)
+        settings[[RHO, N_STARTS]] = rho, n_starts
+        settings[SUBSPACE : SUBSPACE + 2] = subspace_step_size, subspace_n_steps
+        settings[FULL : FULL + 2] = full_step_size, full_n_steps
+        self._along, self._block = np.empty((1, K)), np.empty((block_rows(K, d, rank), LANES))
+        self._work, self._n_features = path_work(K, d, settings), d
+        self._width, self._n_drawn = (subspace_init, K) if K else (full_step_size, d)
+        self._stock, self._used = np.empty((0, self._n_drawn)), 0
+        # The same few sizes come up again and again where items share starts.
+        self._paths_for = lru_cache(maxsize=16 if n_starts else 1)(self._lay_out)
 
     def attack(self, batch, w, lambda_, most_spent):
-        g = np.empty(len(w))
-        r, d = _attack.ascent_attack(
-            batch.X,
-            batch.rows,
-            batch.offsets,
-            batch.queries,
-            self.gaps,
-            w,
-            self.raw,
-            self.basis,
-            self.rho,
-            lambda_,
-            most_spent,
-            self.n_starts,
-            self._uniform(batch),
-            self.subspace_init,
-            *self.steps,
-            g,
-        )
-        return r, d, g
+        """Attack a batch of queries at weights w.
 
-    def _uniform(self, batch):
-        sizes = 1 if len(set(np.diff(batch.offsets))) == 1 else len(batch.queries)
-        paths = self.n_starts * sizes if self.n_starts else len(batch.rows)
-        needed = paths * (self.raw.shape[0] or self.raw.shape[1])
-        if self._used + needed > len(self._stock):
-            self._stock = np.r_[self._stock[self._used :], self.rng.random(max(4096, needed))]
-            self._used = 0
-        self._used += needed
-        return self._stock[self._used - needed : self._used]
+        Parameters
+        ----------
+        batch : Batch
+            Of X any dtype and layout will do.
+        w : ndarray of float64, shape (n_features,)
+        lambda_ : float
+            The price of d_Q.
+        most_spent : float
+            What the batch may spend on the average. Where it would spend more, all queries keep the same share of their free
+            moves.
+
+        Returns
+        -------
+        regularizer, query_distance : float
+            Means over queries, times their weights, of 1/2 ||h(q) - h(q')||^2 and of d_Q. They are not finite where a number
+            overflows.
+        gradient : ndarray, shape (n_features,)
+            Of the mean regularizer.
+        """
+        paths = self._paths_for(batch.offsets.tobytes())
+        return self._attack(paths, self._draw(len(paths.size)), batch, w, lambda_, most_spent)
+
+    def attack_from(self, starts, batch, w, lambda_, most_spent):
+        """As `attack`, from given starts, which are overwritten.
+
+        Parameters
+        ----------
+        starts : ndarray of float64, shape (n_paths, n_directions, or n_features without directions)
+            With shared starts the first `n_starts` are those of queries of the size that comes first in the batch, the next
+            `n_starts` those of the next size that comes up, and so on; item i of a query takes start i modulo `n_starts` of its
+            size. Without: one for each row of the batch.
+        """
+        return self._attack(self._paths_for(batch.offsets.tobytes()), starts, batch, w, lambda_, most_spent)
+
+    def _attack(self, paths, starts, batch, w, lambda_, most_spent):
+        size, by_path, by_query, widest, pair_work = paths
+        P, raw, settings, pairing = len(size), self.raw, self._settings, self.pairing
+        c, e = (starts, np.zeros((P, self._n_features))) if len(raw) else (np.empty((P, 0)), starts)
+        settings[LAMBDA], settings[MOST_SPENT], self._directions[0] = lambda_, most_spent, w
+        if is_worth_threads(P * self._work):
+            over_range(self._climb, P, P * self._work, c, e, by_path, size, step=LANES)
+        else:
+            climb(
+                0, P, c, e, by_path, size, raw, self._along, self._directions, pairing.shrink, settings, self._block
+            )  # fmt: skip
+        gradient = np.zeros(self._n_features)
+        regularizer, distance, n_open, n_asking = settle(
+            batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, raw, by_query, gradient
+        )
+        if n_open:
+            distance = pairing.settle_open(batch, e, self.n_starts, by_query, n_asking > 0, widest, pair_work)
+        return regularizer, distance, gradient
+
+    def _climb(self, first, last, c, e, by_path, size):
+        """A part of the paths, with scratch space of its own."""
+        along, block = np.empty_like(self._along), np.empty_like(self._block)
+        climb(
+            first, last, c, e, by_path, size, self.raw, along, self._directions, self.pairing.shrink, self._settings, block
+        )  # fmt: skip
+
+    def _lay_out(self, offsets: bytes) -> _Paths:
+        """Room for the paths of a batch with these offsets.
+
+        Queries of one size share `n_starts` paths; with `n_starts` = 0 each item has its own.
+        """
+        bounds = np.frombuffer(offsets, np.int64)
+        sizes = np.diff(bounds)
+        if self.n_starts:
+            number = {n: i for i, n in enumerate(dict.fromkeys(sizes.tolist()))}
+            size = np.repeat(np.array([*number], np.float64), self.n_starts)
+            first = [self.n_starts * number[n] for n in sizes.tolist()]
+        else:
+            size, first = np.repeat(sizes, sizes).astype(np.float64), bounds[:-1]
+        by_path, by_query = np.zeros((6, len(size))), np.empty((5, len(sizes)))
+        by_query[FIRST_PATH] = first
+        return _Paths(size, by_path, by_query, *self.pairing.extent(sizes))
+
+    def _draw(self, n_paths: int) -> np.ndarray:
+        """Random starts."""
+        end = self._used + n_paths
+        if end > len(self._stock):
+            n = max(n_paths, _STOCK // self._n_drawn)
+            fresh = self._width * (2.0 * self.rng.random((n, self._n_drawn)) - 1.0)
+            self._stock, end = np.concatenate([self._stock[self._used :], fresh]), n_paths
+        self._used = end
+        return self._stock[end - n_paths : end]
+
+
+class _Paths(NamedTuple):
+    """The query size of each path of a batch, and arrays that an attack fills; see `_kernels.attack.settle`."""
+
+    size: np.ndarray
+    by_path: np.ndarray
+    by_query: np.ndarray
+    widest: int
+    pair_work: float
