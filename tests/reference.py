@@ -330,7 +330,7 @@ def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3, shrin
 
 def senstir(
     X, y, w, *, batches, noise, learning_rate, alpha=0.0, gradient=reinforce,
-    rho=0.0, n_plain=0, starts=None, raw=None, basis=None, epsilon=None, steps=None, lambda_=2.0,
+    rho=0.0, n_plain=0, starts=None, raw=None, basis=None, epsilon=None, steps=None, lambda_=2.0, weights=None,
 ):  # fmt: skip
     """A whole fit from the weights w in plain NumPy; all that is random is handed in, step by step.
 
@@ -340,6 +340,8 @@ def senstir(
         Of each step the queries, of each query its row numbers.
     noise : list of lists of arrays, shape (n_samples, n_items) each
         Of each step and query the exponential variables of the sampled rankings.
+    weights : list of arrays, shape (batch_size,) each, optional
+        Of each step the weights of its queries.
     starts : list of arrays, shape (n_rows, n_directions) each, or (n_rows, n_features) without directions
         Of each step where the attack of each item starts; those of the first `n_plain` steps are not used.
 
@@ -352,17 +354,18 @@ def senstir(
     history, adam = [], Adam(len(w), learning_rate)
     for step, batch in enumerate(batches):
         slope, utilities, regularizer, distance, B = -alpha * w, [], 0.0, 0.0, len(batch)
-        for rows, exponential in zip(batch, noise[step], strict=True):
+        weight = np.ones(B) if weights is None else weights[step]
+        for rows, exponential, of_query in zip(batch, noise[step], weight, strict=True):
             g, discount = 2.0 ** y[rows] - 1, 1 / np.log2(np.arange(len(rows)) + 2)
             ideal = np.sort(g)[::-1] @ discount
             in_scores, utility = gradient(X[rows] @ w, g / ideal if ideal else g, discount, exponential)
-            slope = slope + X[rows].T @ in_scores / B
-            utilities.append(utility)
+            slope = slope + of_query * X[rows].T @ in_scores / B
+            utilities.append(of_query * utility)
         if rho and step >= n_plain:
             if step == n_plain:
                 adam = Adam(len(w), learning_rate)
             regularizer, distance, penalty, _ = attack_batch(
-                X[np.concatenate(batch)], [len(rows) for rows in batch], np.ones(B), w, raw, projector(basis), rho, lambda_,
+                X[np.concatenate(batch)], [len(rows) for rows in batch], weight, w, raw, projector(basis), rho, lambda_,
                 np.inf, steps, starts[step],
             )  # fmt: skip
             slope = slope - rho * penalty

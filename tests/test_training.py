@@ -48,9 +48,9 @@ def fit(ranker, X, y, qid, **kwargs):
         return ranker.fit(X, y, qid=qid, **kwargs)
 
 
-def batches_of(X, y, qid):
+def batches_of(X, y, qid, weights=None):
     queries = Queries.from_qid(qid, len(qid))
-    return ArrayBatches(X, queries, NDCG().tables(queries.group(y), queries.offsets))
+    return ArrayBatches(X, queries, NDCG().tables(queries.group(y), queries.offsets), weights)
 
 
 # Against the twin
@@ -68,6 +68,7 @@ class Drawn:
         while len(found) < n_steps:
             found += stream.take(n_steps - len(found))
         self.batches = [[rows[q] for q in batch.queries] for batch in found]
+        self.weights = [source.weights[batch.queries] for batch in found]
         self.noise = [
             [reference.exponentials(batch.key, b, n_samples, len(rows[q])) for b, q in enumerate(batch.queries)]
             for batch in found
@@ -101,11 +102,12 @@ def trained(source, gradient, regularizer, *, n_steps, batch_size, learning_rate
 
 @pytest.mark.parametrize("K", [0, 1, 2])
 @pytest.mark.parametrize("sizes, n_starts", [(SIZES, None), ((4,) * 7, 4)], ids=["own starts", "shared starts"])
-@pytest.mark.parametrize("n_plain", [0, 10])
-def test_training_is_algorithm_1(K, sizes, n_starts, n_plain):
-    """Plain NumPy, query by query and item by item: weights, lambda and the whole history."""
+@pytest.mark.parametrize("n_plain, is_weighted", [(0, False), (10, False), (0, True)])
+def test_training_is_algorithm_1(K, sizes, n_starts, n_plain, is_weighted):
+    """Plain NumPy, query by query and item by item: weights, lambda and the whole history; also with weights of queries."""
     X, y, qid = problem(sizes)
-    source, metric = batches_of(X, y, qid), fitted_metric(directions(K))
+    source = batches_of(X, y, qid, np.array([1.0, 0.0, 2.0, 0.5, 3.0, 1.0, 2.0]) if is_weighted else None)
+    metric = fitted_metric(directions(K))
     adversary = Ascent(
         epsilon=0.01, subspace_n_starts=n_starts, subspace_step_size=0.01, subspace_n_steps=6, subspace_init=0.02,
         full_step_size=0.01, full_n_steps=7, dual_step="paper",
@@ -115,7 +117,7 @@ def test_training_is_algorithm_1(K, sizes, n_starts, n_plain):
     state = trained(source, make_gradient("reinforce", 5), invariance, n_steps=25, batch_size=3, **settings)
     drawn = Drawn(qid, source, batch_size=3, n_steps=25, n_samples=5)
     w, lambda_, history = reference.senstir(
-        X, y, START, batches=drawn.batches, noise=drawn.noise, rho=0.7, n_plain=n_plain,
+        X, y, START, batches=drawn.batches, noise=drawn.noise, weights=drawn.weights, rho=0.7, n_plain=n_plain,
         starts=drawn.starts(np.random.default_rng(3), n_plain, n_starts, 0.02 if K else 0.01, K or 5),
         raw=metric.directions_, basis=metric.basis_, epsilon=0.01, steps=(0.01, 6, 0.01, 7), **settings,
     )  # fmt: skip
@@ -137,13 +139,21 @@ TWINS = {"reinforce": reference.reinforce, "plrank": reference.plrank, "exact": 
 
 @pytest.mark.parametrize("kind", TWINS)
 @pytest.mark.parametrize("batch_size", [1, 3, 7, 50])
-def test_training_without_a_regulariser_is_stochastic_gradient_ascent(kind, batch_size):
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_training_without_a_regulariser_is_stochastic_gradient_ascent(kind, batch_size, is_weighted):
     X, y, qid = problem(seed=1)
-    source = batches_of(X, y, qid)
+    source = batches_of(X, y, qid, np.arange(7.0) if is_weighted else None)
     state = trained(source, make_gradient(kind, 4), Regularizer(), n_steps=20, batch_size=batch_size, learning_rate=0.1)
     drawn = Drawn(qid, source, batch_size=batch_size, n_steps=20, n_samples=4)
     w, _, history = reference.senstir(
-        X, y, START, batches=drawn.batches, noise=drawn.noise, learning_rate=0.1, gradient=TWINS[kind]
+        X,
+        y,
+        START,
+        batches=drawn.batches,
+        noise=drawn.noise,
+        weights=drawn.weights,
+        learning_rate=0.1,
+        gradient=TWINS[kind],
     )
     assert state.theta == pytest.approx(w, rel=1e-9, abs=1e-12)
     assert state.history["utility"] == pytest.approx(history[:, 0], rel=1e-10)
