@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
-from skfairrank.experiments import Experiment, Side, make_systems
+from skfairrank.experiments import Experiment, Side
+from skfairrank.experiments._comparison import make_systems
 from skfairrank.metrics import kendall_tau_score, ndcg_score, stochastic_ndcg_score
 
 COEFFICIENTS, DIFFERENCE, GAPS = "SenSTIR, coefficients", "SenSTIR, difference", "SenSTIR, gaps"

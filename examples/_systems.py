@@ -15,8 +15,8 @@ from joblib import Parallel, delayed, parallel_config
 
 from skfairrank import SensitiveSubspaceMetric
 from skfairrank.datasets import make_mslr_ranking
-from skfairrank.experiments import HYPERPARAMETERS, Experiment, Side, make_systems, run_systems
-from skfairrank.experiments._comparison import name_of
+from skfairrank.experiments import HYPERPARAMETERS, Experiment, Side
+from skfairrank.experiments._comparison import make_systems, name_of, run_systems
 from skfairrank.experiments._tables import MEASURES, plus_minus
 from skfairrank.inspection import nearest_queries
 

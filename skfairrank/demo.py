@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from skfairrank import experiments
+from skfairrank.experiments._published import published_table
 from skfairrank.experiments._tables import text_table
-from skfairrank.experiments._tasks import GERMAN_URL
 
 __all__ = ["main"]
 
@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> None:
     shorter = 100 if arguments.quick else 1
     if arguments.published:
         try:
-            print(experiments.published_table(shorter=shorter))
+            print(published_table(shorter=shorter))
         except FileNotFoundError as absent:
             sys.exit(str(absent))
         return
@@ -94,8 +94,8 @@ def main(argv: list[str] | None = None) -> None:
     runs = experiments.compare([task.shortened(shorter)], SYNTHETIC, verbose=True)
     try:
         people = experiments.german_credit_people(fetch=False)
-    except FileNotFoundError:
-        note = without_german_credit()
+    except FileNotFoundError as absent:
+        note = str(absent)
     else:
         splits = [experiments.german_credit_experiment(people, k).shortened(shorter) for k in range(arguments.splits)]
         runs = pd.concat([runs, experiments.compare(splits, GERMAN, verbose=True)])
@@ -106,22 +106,9 @@ def main(argv: list[str] | None = None) -> None:
         draw(arguments.output, task, runs)
         print(f"Picture: {arguments.output.resolve()}")
     except ImportError:
-        print(f"No picture, since matplotlib is not installed. To get it:\n    {python()} -m pip install matplotlib")
+        python = shlex.quote(sys.executable)  # what it installs is for the program that runs now
+        print(f"No picture, since matplotlib is not installed. To get it:\n    {python} -m pip install matplotlib")
     print(f"Done in {time.perf_counter() - start:.0f} s.")
-
-
-def without_german_credit() -> str:
-    """What is left out, and the commands that bring it, in a clone as in any other folder."""
-    return (
-        f"Without German Credit, since there is no file of it in {experiments.data_folder().resolve()}. "
-        f"To get it and run again:\n    curl --location --remote-name {GERMAN_URL}\n"
-        f"    SKFAIRRANK_DATA=. {python()} -m skfairrank.demo"
-    )
-
-
-def python() -> str:
-    """This interpreter, as a shell wants it: what it installs or runs is what runs now."""
-    return shlex.quote(sys.executable)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """The demo runs with and without data and says what it did; the README shows the rows that it prints."""
 
-import gzip
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 
@@ -13,7 +11,7 @@ from _data import ROOT, shared_data
 from packaging.requirements import Requirement
 
 from skfairrank import demo
-from skfairrank.experiments import published_table
+from skfairrank.experiments._published import published_table
 from skfairrank.experiments._tables import MEASURES, text_table
 
 SYNTHETIC_SYSTEMS = ["Baseline", "Project", "SenSTIR, rho 0.0001", "SenSTIR, rho 0.0003", "SenSTIR, rho 0.001"]
@@ -66,25 +64,6 @@ def test_without_matplotlib_it_says_so_and_prints_the_table(no_data, tmp_path, m
     assert interpreter == sys.executable and arguments[:3] == ["-m", "pip", "install"]
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert arguments[3:] == [Requirement(line).name for line in extras["plots"]]
-
-
-def test_advice_about_german_credit_brings_it(tmp_path, request):
-    """The command after the download, run by a shell in the folder of the download, finds the file."""
-    data = shared_data("german.data.gz")
-    no_data = request.getfixturevalue("no_data")
-    advice = demo.without_german_credit()
-    assert str(no_data) in advice
-    download, command = [line.strip() for line in advice.splitlines()[1:]]
-    tool, *options, address = shlex.split(download)
-    assert tool == "curl" and "--remote-name" in options and address.startswith("https://archive.ics.uci.edu/")
-    (tmp_path / "here").mkdir()
-    with gzip.open(data) as packed:
-        (tmp_path / "here" / address.rpartition("/")[2]).write_bytes(packed.read())
-    assert command.endswith(" -m skfairrank.demo")
-    code = "from skfairrank.experiments import german_credit_people as p; print(len(p(fetch=False).target))"
-    ran = command.replace("-m skfairrank.demo", f"-c {shlex.quote(code)}")
-    done = subprocess.run(["sh", "-c", ran], cwd=tmp_path / "here", capture_output=True, text=True)
-    assert done.stdout.strip() == "1000", done.stderr
 
 
 def test_a_missing_folder_is_noticed_before_training(tmp_path, capsys):

@@ -1,6 +1,10 @@
 """The paper's experiments: its hyperparameters, its queries where they are at hand, and what is judged."""
 
+import gzip
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +19,20 @@ from skfairrank.experiments import (
     RECORDED,
     Experiment,
     Side,
-    Softened,
     data_folder,
     german_credit_experiment,
     german_credit_people,
-    make_systems,
     recorded_experiment,
-    run_systems,
-    summarize,
     synthetic_experiment,
     unlike_pair,
 )
-from skfairrank.experiments._comparison import name_of
+from skfairrank.experiments._comparison import Softened, make_systems, name_of, run_systems, summarize
+
+
+@pytest.fixture
+def packed_german():
+    """To be asked for before `no_data` hides it."""
+    return shared_data("german.data.gz")
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +133,7 @@ def test_systems_are_made_with_the_hyperparameters_of_the_experiment(synthetic):
     assert made["Baseline, softened"].ranker is made["Baseline"]
     assert len({ranker.random_state for ranker in made["Random"]}) == 20
     with pytest.raises(ValueError, match="'Drop age' is no family of systems on Synthetic"):
-        list(make_systems(synthetic, {"Drop age": None}))
+        list(make_systems(synthetic, {"Drop age": None}, 0))
 
 
 def test_a_systems_name_has_its_strength():
@@ -218,14 +224,27 @@ def test_without_files_the_message_says_where_to_get_them(no_data, no_network):
         recorded_experiment("german_seed1")
     with pytest.raises(ValueError, match="give one of senstir_synthetic"):
         recorded_experiment("german")
-    with pytest.raises(
-        FileNotFoundError, match="german_credit_kaggle.csv.*https://archive.ics.uci.edu.*SKFAIRRANK_DATA"
-    ):
-        german_credit_people(fetch=False)
 
     with pytest.warns(UserWarning, match="network error"):
-        with pytest.raises(FileNotFoundError, match=r"https://archive.ics.uci.edu.*could not be fetched from OpenML"):
+        with pytest.raises(FileNotFoundError, match=r"SKFAIRRANK_DATA=\. \(.*could not be fetched from OpenML"):
             german_credit_people()
+
+
+def test_advice_about_german_credit_brings_it(packed_german, no_data, tmp_path):
+    """The command after the download, given to a shell in the folder of the download, lets the next program find the file."""
+    with pytest.raises(FileNotFoundError, match=re.escape(f"{no_data} has none of")) as raised:
+        german_credit_people(fetch=False)
+    download, command = [line.strip() for line in str(raised.value).splitlines() if line.startswith("    ")]
+    tool, *options, address = shlex.split(download)
+    assert tool == "curl" and "--remote-name" in options and address.startswith("https://archive.ics.uci.edu/")
+    folder = tmp_path / "here"
+    folder.mkdir()
+    with gzip.open(packed_german) as packed:
+        (folder / address.rpartition("/")[2]).write_bytes(packed.read())
+    code = "from skfairrank.experiments import german_credit_people as p; print(len(p(fetch=False).target))"
+    script = f"{command}; {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+    done = subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True)
+    assert done.stdout.strip() == "1000", done.stderr
 
 
 def test_data_is_looked_for_beside_the_project_by_default(monkeypatch):

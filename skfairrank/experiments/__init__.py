@@ -3,10 +3,9 @@
 The demo, the examples and the page of results are made of these.
 """
 
-from skfairrank.experiments._comparison import Softened, compare, make_systems, run_systems, summarize
+from skfairrank.experiments._comparison import compare, summarize
 from skfairrank.experiments._paper import HYPERPARAMETERS, RECORDED
 from skfairrank.experiments._pictures import draw_contours, draw_tradeoff, unlike_pair
-from skfairrank.experiments._published import published_table
 from skfairrank.experiments._tasks import (
     Experiment,
     Side,
@@ -22,17 +21,13 @@ __all__ = [
     "RECORDED",
     "Experiment",
     "Side",
-    "Softened",
     "compare",
     "data_folder",
     "draw_contours",
     "draw_tradeoff",
     "german_credit_experiment",
     "german_credit_people",
-    "make_systems",
-    "published_table",
     "recorded_experiment",
-    "run_systems",
     "summarize",
     "synthetic_experiment",
     "unlike_pair",

@@ -20,6 +20,7 @@ __all__ = ["Softened", "compare", "make_systems", "name_of", "run_systems", "sum
 
 N_RANDOM_DRAWS = 20
 SOFTENED = ", softened"
+Judge = Callable[[Experiment, Any], dict[str, float]]
 # What a strength is called, where it is not rho.
 STRENGTHS = {"Fair-PG-Rank": "weight", SOFTENED: "scores times"}
 
@@ -47,26 +48,11 @@ def name_of(family: str, strength) -> str:
 
 
 def make_systems(
-    experiment: Experiment, strengths: Mapping[str, Sequence | None], random_state: int = 0
-) -> Iterator[tuple[str, Any, Any]]:
-    """Rankers with the hyperparameters of an experiment, not yet fitted.
+    experiment: Experiment, strengths: Mapping[str, Sequence | None], random_state: int
+) -> Iterator[tuple]:
+    """Family, strength and ranker, not yet fitted, of every system; of "Random" a list of rankers, since one alone says little.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    strengths : dict of str to sequence
-        The families of systems, each with the strengths of its regulariser, or None where it has none, as have "Random" (a list
-        of 20 rankers of random weights, since one alone says little), "Baseline", "Project" and the names of
-        ``experiment.drops``. "SenSTIR" and "Fair-PG-Rank" take rho and the weight; "SenSTIR, exact" and "SenSTIR, box", which
-        have the adversary in closed form, take rho, and "SenSTIR, box relaxed" takes (rho, relax). "<one of these>, softened"
-        takes factors of the scores; it is made of the last ranker of that family, which has to be fitted first.
-    random_state : int, default=0
-        Of every ranker that has one.
-
-    Yields
-    ------
-    family, strength, ranker
-        Or a list of rankers, whose mean is to be judged.
+    Families and their strengths are those of `compare`.
     """
     made: dict[str, Any] = {}
     for family, values in strengths.items():
@@ -105,27 +91,8 @@ def _ranker(experiment: Experiment, family: str, strength, seed: int):
     raise ValueError(f"{family!r} is no family of systems on {experiment.name}: see make_systems for their names.")
 
 
-def run_systems(
-    experiment: Experiment,
-    systems: Iterable[tuple[str, Any, Any]],
-    judge: Callable[[Experiment, BaseEstimator], dict[str, float]] = Experiment.judge,
-) -> Iterator[dict]:
-    """Train each system and judge it.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    systems : iterable of (family, strength, ranker)
-        As from `make_systems`.
-    judge : callable, default=Experiment.judge
-        Of the experiment and a fitted ranker; returns numbers by name.
-
-    Yields
-    ------
-    run : dict
-        ``data``, ``family``, ``strength``, ``system`` (the name in tables), ``ranker``, ``seconds`` of its training, and what
-        `judge` returns. Of a list of rankers the first ranker and the mean of the numbers.
-    """
+def run_systems(experiment: Experiment, systems: Iterable[tuple], judge: Judge = Experiment.judge) -> Iterator[dict]:
+    """Train and judge systems (family, strength, ranker); one that is a list of rankers by the mean of their numbers."""
     for family, strength, made in systems:
         rankers = made if isinstance(made, list) else [made]
         start = time.perf_counter()
@@ -148,24 +115,31 @@ def compare(
     experiments: Sequence[Experiment],
     strengths: Mapping[str, Sequence | None],
     *,
-    judge: Callable[[Experiment, BaseEstimator], dict[str, float]] = Experiment.judge,
+    judge: Judge = Experiment.judge,
     verbose: bool = False,
 ) -> pd.DataFrame:
-    """Train and judge every system on every split of a task; a split's number is the random state of its rankers.
+    """Train and judge every system on every split of a task, with the task's hyperparameters.
 
     Parameters
     ----------
     experiments : sequence of Experiment
-        The splits.
-    strengths, judge
-        As for `make_systems` and `run_systems`.
+        The splits. A split's number is the random state of its rankers.
+    strengths : dict of str to sequence
+        The families of systems, each with the strengths of its regulariser, or None where it has none, as have "Random" (20
+        rankers of random weights, whose mean is judged), "Baseline", "Project" and the names of ``experiment.drops``.
+        "SenSTIR" and "Fair-PG-Rank" take rho and the weight; "SenSTIR, exact" and "SenSTIR, box", which have the adversary in
+        closed form, take rho, and "SenSTIR, box relaxed" takes (rho, relax). "<one of these>, softened" takes factors of the
+        scores; it is made of the last ranker of that family, which has to stand before it.
+    judge : callable, default=Experiment.judge
+        Of the experiment and a fitted ranker; returns numbers by name.
     verbose : bool, default=False
         Whether each fit has a line on standard error.
 
     Returns
     -------
     runs : DataFrame
-        A row for each fit, with the columns of `run_systems`, and ``split``.
+        A row for each fit: ``split``, ``data``, ``family``, ``strength``, ``system`` (the name in tables), ``ranker``,
+        ``seconds`` of its training, and what `judge` returns.
     """
     runs, n_splits = [], len(experiments)
     for split, experiment in enumerate(experiments):

@@ -264,8 +264,8 @@ def german_credit_people(*, fetch: bool = True) -> Bunch:
         if (folder / name).is_file():
             return load_german_credit(folder / name)
     advice = (
-        f"No German Credit: {folder.resolve()} has none of {', '.join(GERMAN_FILES)}. Download {GERMAN_URL} and set "
-        "SKFAIRRANK_DATA to the folder that has it."
+        f"No German Credit: {folder.resolve()} has none of {', '.join(GERMAN_FILES)}. Get it by\n"
+        f"    curl --location --remote-name {GERMAN_URL}\nand say where it is by\n    export SKFAIRRANK_DATA=."
     )
     if not fetch:
         raise FileNotFoundError(advice)
