@@ -13,7 +13,7 @@ import numpy as np
 from skfairrank._arguments import names_queries
 from skfairrank._gains import discounts
 from skfairrank._kernels import exact as _exact
-from skfairrank._kernels import policy as _policy
+from skfairrank._kernels import ranks as _ranks
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator, draw_keys
 from skfairrank._threads import over_queries
@@ -47,11 +47,16 @@ def check_exact_limit(queries: Queries) -> None:
         )
 
 
+def _checked(scores, qid) -> tuple[np.ndarray, Queries]:
+    """Scores as finite numbers, and the queries of their rows: one query where there is no qid."""
+    scores = check_scores(scores)
+    return scores, Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+
+
 def _over_samples(kernel, h, queries, n_samples, random_state, *outs):
     """Run a sampling kernel over all queries."""
     key = draw_keys(as_generator(random_state), 1)[0]
-    mean_size = queries.n_rows / queries.n_queries
-    work = float(n_samples) * len(h) * (2.0 + 0.03 * mean_size)
+    work = _ranks.sampling_work(queries.n_rows, queries.n_queries, n_samples)
     over_queries(kernel, queries.offsets, work, h, queries.offsets, key, n_samples, *outs)
 
 
@@ -82,8 +87,7 @@ def sample_rankings(scores, *, qid=None, n_samples=1, random_state=None):
     >>> bool(abs((ranks[:, 0] == 1).mean() - 3 / 4) < 0.02)
     True
     """
-    scores = check_scores(scores)
-    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    scores, queries = _checked(scores, qid)
     return draw_rankings(scores, queries, n_samples=n_samples, random_state=random_state)
 
 
@@ -91,7 +95,7 @@ def draw_rankings(scores, queries, *, n_samples, random_state):
     """`sample_rankings` for checked scores and queries."""
     check_n_samples(n_samples, exact=False)
     ranks = np.empty((n_samples, len(scores)), np.int64)
-    _over_samples(_policy.sample_ranks, queries.group(scores), queries, int(n_samples), random_state, ranks)
+    _over_samples(_ranks.sample_ranks, queries.group(scores), queries, int(n_samples), random_state, ranks)
     return queries.ungroup(ranks, axis=1)
 
 
@@ -122,8 +126,7 @@ def log_probability(scores, ranks, *, qid=None):
     >>> float(np.exp(log_probability([1000, 999, 998], [1, 2, 3])[0, 0]).round(6))
     0.48633
     """
-    scores = check_scores(scores)
-    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    scores, queries = _checked(scores, qid)
     given = np.asarray(ranks)
     integral = as_whole_numbers(given)
     if integral is None:
@@ -132,15 +135,8 @@ def log_probability(scores, ranks, *, qid=None):
     if integral.ndim != 2 or integral.shape[1] != len(scores):
         raise ValueError(f"ranks has shape {given.shape}: expected (n_samples, {len(scores)}), one rank per row.")
     out = np.empty((len(integral), queries.n_queries))
-    over_queries(
-        _policy.log_probability,
-        queries.offsets,
-        20.0 * integral.size,
-        queries.group(scores),
-        queries.offsets,
-        queries.group(integral, axis=1),
-        out,
-    )
+    h, r, work = queries.group(scores), queries.group(integral, axis=1), _ranks.probability_work(integral.size)
+    over_queries(_ranks.log_probability, queries.offsets, work, h, queries.offsets, r, out)
     if np.isnan(out).any():
         s, q = np.argwhere(np.isnan(out))[0]
         raise ValueError(
@@ -176,18 +172,11 @@ def rank_probabilities(scores, *, qid=None):
     >>> rank_probabilities([np.log(3), 0]).round(6).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    scores = check_scores(scores)
-    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    scores, queries = _checked(scores, qid)
     check_exact_limit(queries)
     out = np.zeros((len(scores), int(queries.sizes.max())))
-    over_queries(
-        _exact.rank_probabilities,
-        queries.offsets,
-        subset_work(queries.sizes),
-        queries.group(scores),
-        queries.offsets,
-        out,
-    )
+    h, work = queries.group(scores), _exact.subset_work(queries.sizes)
+    over_queries(_exact.rank_probabilities, queries.offsets, work, h, queries.offsets, out)
     return queries.ungroup(out)
 
 
@@ -215,8 +204,7 @@ def expected_exposure(scores, *, qid=None, k=None, n_samples="exact", random_sta
     >>> expected_exposure([np.log(3), 0]).round(6).tolist()
     [0.907732, 0.723197]
     """
-    scores = check_scores(scores)
-    queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
+    scores, queries = _checked(scores, qid)
     table = discounts(int(queries.sizes.max()), k)
     return expected_discounts(scores, queries, table, n_samples=n_samples, random_state=random_state)
 
@@ -248,14 +236,8 @@ def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=
     out = np.empty(len(h))
     if n_samples == "exact":
         check_exact_limit(queries)
-        over_queries(
-            _exact.expected_discounts, queries.offsets, subset_work(queries.sizes), h, queries.offsets, discount, out
-        )
+        work = _exact.subset_work(queries.sizes)
+        over_queries(_exact.expected_discounts, queries.offsets, work, h, queries.offsets, discount, out)
     else:
-        _over_samples(_policy.sampled_discounts, h, queries, int(n_samples), random_state, discount, out)
+        _over_samples(_ranks.sampled_discounts, h, queries, int(n_samples), random_state, discount, out)
     return out
-
-
-def subset_work(sizes: np.ndarray) -> float:
-    """Rough time of one pass over all subsets of queries of these sizes, in nanoseconds."""
-    return 0.1 * float(np.sum(sizes * 2.0**sizes))

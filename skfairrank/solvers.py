@@ -18,7 +18,6 @@ from skfairrank._kernels import attack as _attack
 from skfairrank._kernels import exact as _exact
 from skfairrank._threads import one_blas_thread, over_queries
 from skfairrank.adversary import ExactBox, ExactBudget
-from skfairrank.plackett_luce import subset_work
 from skfairrank.training import TrainingState
 
 __all__ = ["Zeros", "solve", "zeros_of"]
@@ -75,7 +74,7 @@ class _Utility:
         n = len(self.order)
         self.slope, self.utility = np.empty(n), np.empty(data.queries.n_queries)
         self.gain = data.gain[self.order]
-        self.work = 2.0 * subset_work(data.queries.sizes)
+        self.work = 2.0 * _exact.subset_work(data.queries.sizes)
         self.w, self.value, self.gradient = None, 0.0, np.empty(data.X.shape[1])
 
     def __call__(self, v):
@@ -90,6 +89,7 @@ class _Utility:
                 h,
                 offsets,
                 self.gain,
+                np.empty(0),
                 self.data.discount,
                 self.slope,
                 self.utility,

@@ -9,12 +9,11 @@ import numpy as np
 
 from skfairrank import scores
 from skfairrank._kernels import exact as _exact
+from skfairrank._kernels import gradients as _gradients
 from skfairrank._kernels import linear as _linear
-from skfairrank._kernels import policy as _policy
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 from skfairrank._threads import over_queries
-from skfairrank.plackett_luce import subset_work
 
 __all__ = ["GRADIENTS", "Batch", "BatchStream", "Data", "PolicyGradient", "TrainingState", "train"]
 
@@ -117,9 +116,20 @@ class PolicyGradient:
     def _differentiate(self, batch, h, gain):
         gradient, utility = np.empty(len(h)), np.empty(len(batch.queries))
         if self.kind == "exact":
-            arguments: tuple = (h, batch.offsets, gain, self.data.discount, gradient, utility)
+            arguments: tuple = (h, batch.offsets, gain, np.empty(0), self.data.discount, gradient, utility)
         else:
-            arguments = (h, batch.offsets, gain, self.data.discount, batch.key, self.n_samples, gradient, utility)
+            no_stay = np.empty(0)
+            arguments = (
+                h,
+                batch.offsets,
+                gain,
+                no_stay,
+                self.data.discount,
+                batch.key,
+                self.n_samples,
+                gradient,
+                utility,
+            )
         over_queries(self.kernel, batch.offsets, self.work_of_row * len(h), *arguments)
         return gradient, utility
 
@@ -128,9 +138,9 @@ class PolicyGradient:
 _NANOSECONDS = {
     "reinforce": lambda sizes: 2.4 + 0.06 * float(sizes.mean()),
     "plrank": lambda sizes: 6.0 + 0.2 * float(sizes.mean()),
-    "exact": lambda sizes: 2.0 * subset_work(sizes) / float(sizes.sum()),
+    "exact": lambda sizes: 2.0 * _exact.subset_work(sizes) / float(sizes.sum()),
 }
-GRADIENTS = {"reinforce": _policy.reinforce, "plrank": _policy.plrank, "exact": _exact.exact_gradient}
+GRADIENTS = {"reinforce": _gradients.reinforce, "plrank": _gradients.plrank, "exact": _exact.exact_gradient}
 
 
 @dataclass

@@ -17,7 +17,7 @@ __all__ = ["njit", "REASSOCIATE"]
 REASSOCIATE = {"reassoc"}
 
 
-def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts: bool = True):
+def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts: bool = True, inner: bool = False):
     """`numba.njit` with this package's options.
 
     Parameters
@@ -25,10 +25,14 @@ def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts:
     counts : bool
         Whether references to arrays are counted. A function that neither makes nor returns an array can do without, and each row
         or slice that it looks at is then two atomic operations cheaper.
+    inner : bool
+        Whether only other kernels call the function: then nothing is compiled that would unpack Python's objects.
     """
     if function is None:
-        return lambda f: njit(f, fastmath=fastmath, inline=inline, counts=counts)
+        return lambda f: njit(f, fastmath=fastmath, inline=inline, counts=counts, inner=inner)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    options["no_cfunc_wrapper"] = True  # for calls from C, which nobody makes
+    options["no_cpython_wrapper"] = inner
     if hasattr(DefaultOptions, "_nrt"):  # not documented; without it kernels are slower, and right
         # Said to every function: those that say nothing are compiled as the function that calls them first.
         options["_nrt"] = counts

@@ -2,7 +2,7 @@
 
 A number is a function of a key, drawn once by a `numpy.random.Generator`, and of where it is used: which query, which sample,
 which item. So results cannot depend on the order of the work, and with one key no two items, samples or queries share a
-number. Loops over counters have no branches and are vectorised.
+number. Loops over counters have no branches, so that LLVM vectorises them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.vectors import LANES, bits_of, float_of
 
-__all__ = ["exponential", "exponentials_of_lane", "philox", "scaled_exponentials"]
+__all__ = ["exponential", "exponentials", "philox"]
 
 MULTIPLIER_0, MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 WEYL_0, WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -31,7 +31,7 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0 & LOW, c1 & LOW, c2 & LOW, c3 & LOW
 
 
-@njit
+@njit(inner=True)
 def exponential(bits):
     """-log(u) with u = (k + 1/2) / 2^52 in (0, 1), k the upper 52 of 64 random bits; right to two units in the last place.
 
@@ -50,29 +50,32 @@ def exponential(bits):
     return -(e * LOG_2) - (2.0 * s + 2.0 * s * z * tail)
 
 
-# Unsigned indices: a signed one may count from the end, and the loop would not be vectorised.
+@njit(counts=False, inner=True)
+def exponentials(key, query, sample, width, n, out):
+    """Fill `out` with standard exponential variables for n items (and one more if n is odd) and `width` samples.
 
+    Parameters
+    ----------
+    key : uint64
+    query : int64
+    sample : int64
+        The first of the samples.
+    width : int64
+        `LANES`, where `sample` is a multiple of that; or 1.
+    n : int64
+    out : ndarray of float64, shape (>= (n + n % 2) * width,)
+        The number of item i and sample `sample` + s is written to ``out[i * width + s]``.
 
-@njit(inline="always")
-def scaled_exponentials(key, query, group, half, scale, out):
-    """Fill the flat `out` with 2 half standard exponential variables, times `scale`.
-
-    Numbers b and half + b come from the counter (b, group, query, 0).
+    Notes
+    -----
+    The counter (b * LANES + s, block, query, 0) gives two numbers, one for item b and one for item b + ceil(n / 2) of sample
+    block * LANES + s.
     """
-    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(group), np.uint64(query)
+    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(sample // LANES), np.uint64(query)
+    # Unsigned indices: a signed one may count from the end, and the loop would not be vectorised.
+    start, step, half = np.uint64(sample % LANES), np.uint64(LANES // width), np.uint64((n + n % 2) // 2 * width)
     for b in range(half):
-        i, j = np.uint64(b), np.uint64(b) + np.uint64(half)
-        w0, w1, w2, w3 = philox(i, c1, c2, np.uint64(0), k0, k1)
-        out[i] = exponential((w1 << HALF) | w0) * scale[i]
-        out[j] = exponential((w3 << HALF) | w2) * scale[j]
-
-
-@njit(inline="always")
-def exponentials_of_lane(key, query, group, lane, half, out):
-    """2 half numbers of one lane alone, of those which `scaled_exponentials` scales; to the same bits."""
-    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(group), np.uint64(query)
-    for b in range(half):
-        i, j = np.uint64(b), np.uint64(b) + np.uint64(half)
-        w0, w1, w2, w3 = philox(np.uint64(b * LANES + lane), c1, c2, np.uint64(0), k0, k1)
+        i = np.uint64(b)
+        w0, w1, w2, w3 = philox(start + i * step, c1, c2, np.uint64(0), k0, k1)
         out[i] = exponential((w1 << HALF) | w0)
-        out[j] = exponential((w3 << HALF) | w2)
+        out[i + half] = exponential((w3 << HALF) | w2)

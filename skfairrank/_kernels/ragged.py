@@ -11,7 +11,7 @@ __all__ = ["WIDE", "is_worth_the_same", "score_range", "widest"]
 WIDE = 600.0
 
 
-@njit(counts=False)
+@njit(counts=False, inner=True)
 def widest(first, last, offsets):
     """Number of items of the largest of the queries first to last - 1."""
     most = 0
@@ -20,7 +20,7 @@ def widest(first, last, offsets):
     return most
 
 
-@njit(counts=False)
+@njit(counts=False, inner=True)
 def score_range(h, lo, hi):
     low, high = h[lo], h[lo]
     for i in range(lo + 1, hi):
@@ -28,11 +28,20 @@ def score_range(h, lo, hi):
     return low, high
 
 
-@njit(counts=False)
-def is_worth_the_same(lo, n, gain, discount):
-    """Whether all rankings of a query are worth the same, since its gains are equal; and what the given one is worth."""
-    equal, total = True, 0.0
+@njit(counts=False, inner=True)
+def is_worth_the_same(lo, n, gain, stay, discount):
+    """Whether all rankings of a query are worth the same, since its items are alike; and what the given one is worth.
+
+    Items are alike where their gains are equal, and what they let stay (`stay` may have length 0: all of it). Where no item has
+    any gain it does not matter what they let stay.
+    """
+    same, total, reach = True, 0.0, 1.0
     for i in range(n):
-        equal = equal and gain[lo + i] == gain[lo]
-        total += gain[lo + i] * discount[i]
-    return equal, total
+        same = same and gain[lo + i] == gain[lo]
+        total += reach * gain[lo + i] * discount[i]
+        if len(stay):
+            reach *= stay[lo + i]
+    if len(stay) and gain[lo] != 0.0:
+        for i in range(n):
+            same = same and stay[lo + i] == stay[lo]
+    return same, total

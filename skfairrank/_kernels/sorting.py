@@ -13,7 +13,7 @@ SMALL = 256  # up to this size counting is faster than sorting (benchmarks)
 GAP = 800.0  # exp(-GAP) is zero
 
 
-@njit
+@njit(inner=True)
 def stable_order(key, order, n):
     """Fill `order` with the indices of ascending keys, ties in index order: radix sort of the keys' bits, byte by byte."""
     a, b, from_a, from_b = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -66,7 +66,7 @@ def descending_order(first, last, s, offsets, order, start):
                 order[lo - start + i] = lo + local[i]
 
 
-@njit
+@njit(inner=True)
 def close_gaps(h, lo, n, out):
     """Scores of the same policy as h[lo : lo + n], the largest 0, none further than GAP below the one before it.
 

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from skfairrank._exposure import disparity_coefficients
 from skfairrank._kernels import exact as _exact
-from skfairrank._kernels import policy as _policy
+from skfairrank._kernels import ranks as _ranks
 from skfairrank._threads import over_queries
 from skfairrank._warnings import warn_caller
 from skfairrank.metrics._groups import check_groups
@@ -44,7 +44,7 @@ class FairExposureGradient(PolicyGradient):
             over_queries(_exact.expected_discounts, offsets, work, h, offsets, self.data.discount, exposure)
         else:  # the same noise as the gradient: the same sampled rankings
             over_queries(
-                _policy.sampled_discounts,
+                _ranks.sampled_discounts,
                 offsets,
                 work,
                 h,

@@ -1,0 +1,128 @@
+"""Gradients of the expected utility in the scores, of a batch of queries: sampled, or summed over subsets.
+
+Each is asked for the gradient, for the expected discounts of the items' ranks under the same rankings, and whether it can treat
+the queries at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from skfairrank._kernels import exact, gradients, ranks
+from skfairrank._queries import Queries
+from skfairrank._threads import over_queries
+from skfairrank.plackett_luce import check_exact_limit
+
+__all__ = ["Gradient", "PLRank", "Reinforce", "SubsetSum", "make_gradient"]
+
+
+class Gradient(Protocol):
+    """What a solver asks."""
+
+    def __call__(
+        self, batch, h: np.ndarray, discount: np.ndarray, gain: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient of the expected utility in the scores, and each query's utility.
+
+        Parameters
+        ----------
+        batch : skfairrank._batches.Batch
+            Of which `offsets`, `gain`, `stay` and `key` are read.
+        h : ndarray of float64, shape (n_rows,)
+            Scores of the batch's rows.
+        discount : ndarray of float64, shape (>= largest query size,)
+        gain : ndarray of float64, shape (n_rows,), optional
+            In place of the batch's.
+
+        Returns
+        -------
+        gradient : ndarray of float64, shape (n_rows,)
+        utility : ndarray of float64, shape (n_queries,)
+        """
+        ...
+
+    def expected_discounts(self, batch, h: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        """Expected discount of each row's rank, shape (n_rows,): over the rankings from which the gradient comes."""
+        ...
+
+    def check(self, queries: Queries) -> None:
+        """Raise ValueError where a query is too large for it; the message names the query."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reinforce:
+    """REINFORCE over sampled rankings, with the mean utility of the query's own samples as the baseline (Bower et al. 2021).
+
+    The mean contains the sample itself, so the expectation is 1 - 1/n_samples times the gradient.
+
+    Parameters
+    ----------
+    n_samples : int
+        Sampled rankings per query, at least 2.
+    """
+
+    n_samples: int
+
+    def __call__(self, batch, h, discount, gain=None):
+        return self._estimate(gradients.reinforce, gradients.reinforce_work, batch, h, discount, gain)
+
+    def _estimate(self, kernel, work, batch, h, discount, gain):
+        gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
+        gain = batch.gain if gain is None else gain
+        arguments = h, batch.offsets, gain, batch.stay, discount, batch.key, self.n_samples, gradient, utility
+        over_queries(kernel, batch.offsets, work(len(h), len(utility), self.n_samples), *arguments)
+        return gradient, utility
+
+    def expected_discounts(self, batch, h, discount):
+        expected = np.empty(len(h))
+        work = ranks.sampling_work(len(h), len(batch.offsets) - 1, self.n_samples)
+        arguments = h, batch.offsets, batch.key, self.n_samples, discount, expected
+        over_queries(ranks.sampled_discounts, batch.offsets, work, *arguments)
+        return expected
+
+    def check(self, queries):
+        pass
+
+
+@dataclass(frozen=True)
+class PLRank(Reinforce):
+    """PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, and of lower variance than REINFORCE.
+
+    Parameters
+    ----------
+    n_samples : int
+        Sampled rankings per query. A single one has no baseline.
+    """
+
+    def __call__(self, batch, h, discount, gain=None):
+        return self._estimate(gradients.plrank, gradients.plrank_work, batch, h, discount, gain)
+
+
+@dataclass(frozen=True)
+class SubsetSum:
+    """The gradient itself, summed over subsets of a query's items: for queries of up to `plackett_luce.EXACT_LIMIT` items."""
+
+    def __call__(self, batch, h, discount, gain=None):
+        gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
+        gain = batch.gain if gain is None else gain
+        arguments = h, batch.offsets, gain, batch.stay, discount, gradient, utility
+        over_queries(exact.exact_gradient, batch.offsets, 2.0 * exact.subset_work(np.diff(batch.offsets)), *arguments)
+        return gradient, utility
+
+    def expected_discounts(self, batch, h, discount):
+        expected = np.empty(len(h))
+        work = exact.subset_work(np.diff(batch.offsets))
+        over_queries(exact.expected_discounts, batch.offsets, work, h, batch.offsets, discount, expected)
+        return expected
+
+    def check(self, queries):
+        check_exact_limit(queries)
+
+
+def make_gradient(kind: str, n_samples: int) -> Gradient:
+    """The one of that name: "reinforce", "plrank" or "exact", which needs no samples."""
+    return SubsetSum() if kind == "exact" else {"reinforce": Reinforce, "plrank": PLRank}[kind](n_samples)

@@ -1,0 +1,230 @@
+"""Rankings drawn from the Plackett-Luce policy, query by query, and the probability of given ones.
+
+With E_i standard exponential, sorting E_i exp(-h_i) upwards draws a ranking: -log E_i is a Gumbel variable, so this is the Gumbel
+trick without the logarithm. Eight samples (`LANES`) are drawn and sorted side by side, as the columns of one table with a row for
+each item. A sorting network sorts them: which two rows it compares does not depend on the numbers, so there are no branches, and
+LLVM treats the eight columns at once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skfairrank._kernels._jit import njit
+from skfairrank._kernels.noise import exponentials
+from skfairrank._kernels.ragged import WIDE, score_range, widest
+from skfairrank._kernels.sorting import close_gaps
+from skfairrank._kernels.vectors import LANES, bits_of, float_of
+
+__all__ = [
+    "Sampler",
+    "draw",
+    "log_probability",
+    "make_sampler",
+    "probability_work",
+    "sample_ranks",
+    "sampled_discounts",
+    "sampling_work",
+    "start",
+    "sum_over_samples",
+]
+
+# No -log(u) is below exp(-LIFT). So keys are positive also as logarithms, and ordered as their bits are.
+LIFT = 64.0
+
+
+class Sampler(NamedTuple):
+    """What a query's samples are drawn from.
+
+    Parameters
+    ----------
+    score : ndarray of float64, shape (most,)
+        The query's scores less the largest; where they are WIDE apart with gaps closed (`close_gaps`).
+    weight, inverse : ndarray of float64, shape (most,)
+        exp(score) and exp(-score); not filled in where scores are WIDE apart.
+    keys : ndarray of float64, shape ((most + 1) * LANES,)
+        Space to sort in.
+    """
+
+    score: np.ndarray
+    weight: np.ndarray
+    inverse: np.ndarray
+    keys: np.ndarray
+
+
+@njit(inner=True)
+def make_sampler(most):
+    """A sampler for queries of at most `most` items."""
+    return Sampler(np.empty(most), np.empty(most), np.empty(most), np.empty((most + 1) * LANES))
+
+
+@njit(counts=False, inner=True)
+def start(h, lo, n, sampler):
+    """Get ready to sample the query whose n rows begin at `lo`; returns whether its scores are WIDE apart."""
+    low, high = score_range(h, lo, lo + n)
+    wide = not high - low <= WIDE
+    if wide:
+        close_gaps(h, lo, n, sampler.score)
+    else:
+        for i in range(n):
+            sampler.score[i] = h[lo + i] - high
+            sampler.inverse[i] = np.exp(high - h[lo + i])
+            sampler.weight[i] = 1.0 / sampler.inverse[i]
+    return wide
+
+
+@njit(counts=False, inner=True)
+def draw(key, query, sample, width, n, wide, sampler, order):
+    """Draw samples of the query that the sampler was started for.
+
+    Parameters
+    ----------
+    key : uint64
+    query : int64
+        Its number, which belongs to the noise.
+    sample, width : int64
+        The first sample and how many: `LANES`, with a first one that is a multiple of that; or 1.
+    n : int64
+    wide : bool
+        What `start` has returned.
+    sampler : Sampler
+    order : ndarray of int64, shape (>= n * width,)
+        Filled in: ``order[p * width + s]`` is the item at position p of sample `sample` + s.
+    """
+    exponentials(key, query, sample, width, n, sampler.keys)
+    if width == LANES:
+        _sort(n, LANES, wide, sampler, order)
+    else:
+        _sort(n, 1, wide, sampler, order)
+
+
+@njit(counts=False, inner=True)
+def _sort(n, width, wide, sampler, order):
+    """Turn exponential variables into orders, column by column of a table with n rows.
+
+    The network is Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M). It exchanges NaN like any number and loses none.
+    """
+    keys = sampler.keys
+    items = 1
+    while items < n:
+        items *= 2
+    # An item's number takes the place of its key's last bits, and is sorted with it: of equal keys the first item's is smaller.
+    if wide:
+        for i in range(n):
+            for s in range(width):
+                key = np.log(keys[i * width + s]) - sampler.score[i] + LIFT
+                keys[i * width + s] = float_of(np.uint64((bits_of(key) & -items) | i))
+    else:
+        for i in range(n):
+            for s in range(width):
+                key = keys[i * width + s] * sampler.inverse[i]
+                keys[i * width + s] = float_of(np.uint64((bits_of(key) & -items) | i))
+    top = items // 2
+    p = top
+    while p > 0:
+        q, r, d = top, 0, p
+        while True:
+            for i in range(n - d):
+                if i & p == r:
+                    for s in range(width):
+                        a, b = keys[i * width + s], keys[(i + d) * width + s]
+                        keys[i * width + s] = a if a < b else b
+                        keys[(i + d) * width + s] = b if a < b else a
+            if q == p:
+                break
+            d, q, r = q - p, q // 2, p
+        p //= 2
+    for x in range(n * width):
+        order[x] = bits_of(keys[x]) & (items - 1)
+
+
+@njit(counts=False, inner=True)
+def sum_over_samples(i, table):
+    """Sum of row i of a table with a column for each of eight samples."""
+    total = 0.0
+    for s in range(LANES):
+        total += table[i * LANES + s]
+    return total
+
+
+@njit(counts=False, inner=True)
+def _width(sample, n_samples):
+    """How many samples to draw at once: of the last one left, seven columns would be drawn for nothing."""
+    return 1 if sample == n_samples - 1 else LANES
+
+
+@njit
+def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
+    """Fill ranks[s, row] (1-based) for the queries first to last - 1."""
+    most = widest(first, last, offsets)
+    sampler, order = make_sampler(most), np.empty(most * LANES, np.int64)
+    for q in range(first, last):
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        wide = start(h, lo, n, sampler)
+        for sample in range(0, n_samples, LANES):
+            width = _width(sample, n_samples)
+            draw(key, q, sample, width, n, wide, sampler, order)
+            for s in range(min(width, n_samples - sample)):
+                for p in range(n):
+                    ranks[sample + s, lo + order[p * width + s]] = p + 1
+
+
+@njit
+def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
+    """Fill out[row] with the mean over samples of the discount of its rank."""
+    most = widest(first, last, offsets)
+    sampler, order, total = make_sampler(most), np.empty(most * LANES, np.int64), np.empty(most * LANES)
+    for q in range(first, last):
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        wide = start(h, lo, n, sampler)
+        for x in range(n * LANES):
+            total[x] = 0.0
+        for sample in range(0, n_samples, LANES):
+            width = _width(sample, n_samples)
+            draw(key, q, sample, width, n, wide, sampler, order)
+            # A total for each of the eight columns: one that is needed again at once would have to be waited for.
+            for p in range(n):
+                for s in range(min(width, n_samples - sample)):
+                    total[order[p * width + s] * LANES + s] += discount[p]
+        for i in range(n):
+            out[lo + i] = sum_over_samples(i, total) / n_samples
+
+
+def sampling_work(n_rows, n_queries, n_samples):
+    """Rough time of `sample_ranks` and `sampled_discounts`, in nanoseconds."""
+    return float(n_rows * n_samples) * (5.0 + 0.02 * n_rows / n_queries)
+
+
+@njit
+def log_probability(first, last, h, offsets, ranks, out):
+    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)); NaN where ranks are no permutation."""
+    n_samples = ranks.shape[0]
+    for q in range(first, last):
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        order = np.empty(n, np.int64)
+        for s in range(n_samples):
+            order[:] = -1
+            for i in range(n):
+                r = ranks[s, lo + i] - 1
+                if r < 0 or r >= n or order[r] >= 0:
+                    out[s, q] = np.nan
+                    break
+                order[r] = i
+            else:
+                # The sum of exp h is exp(top) times exp(rest): beside a large top, rest would be rounded away.
+                total, top, rest = 0.0, h[lo + order[n - 1]], 0.0
+                for j in range(n - 2, -1, -1):
+                    x = h[lo + order[j]]
+                    if x > top:
+                        top, rest = x, np.log1p(np.exp(rest + (top - x)))
+                    else:
+                        rest += np.log1p(np.exp((x - top) - rest))
+                    total += (x - top) - rest
+                out[s, q] = min(total, 0.0)
+
+
+def probability_work(n_ranks):
+    """Rough time of `log_probability`, in nanoseconds."""
+    return 20.0 * n_ranks
