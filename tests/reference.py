@@ -51,20 +51,25 @@ def score_function(h, order):
     return 1.0 - choice_probabilities(h, order).sum(axis=0)
 
 
-def utility_of_order(gain, discount, order):
-    return float(gain[order] @ discount[: len(order)])
+def utility_of_order(gain, discount, order, stay=None):
+    """Position by position: what the item there gives to those who get that far."""
+    total, reach = 0.0, 1.0
+    for j, i in enumerate(order):
+        total += reach * gain[i] * discount[j]
+        reach *= 1.0 if stay is None else stay[i]
+    return float(total)
 
 
-def expected_utility(h, gain, discount):
+def expected_utility(h, gain, discount, stay=None):
     """Sum over all rankings."""
     orders, p = probabilities(h)
-    return float(sum(p_r * utility_of_order(gain, discount, order) for p_r, order in zip(p, orders)))
+    return float(sum(p_r * utility_of_order(gain, discount, order, stay) for p_r, order in zip(p, orders)))
 
 
-def expected_utility_gradient(h, gain, discount):
+def expected_utility_gradient(h, gain, discount, stay=None):
     """Sum over all rankings of probability times utility times the gradient of the log-probability."""
     orders, p = probabilities(h)
-    return sum(p_r * utility_of_order(gain, discount, r) * score_function(h, r) for p_r, r in zip(p, orders))
+    return sum(p_r * utility_of_order(gain, discount, r, stay) * score_function(h, r) for p_r, r in zip(p, orders))
 
 
 def rank_probabilities(h):
@@ -104,31 +109,41 @@ def sampled_orders(h, noise):
     return np.argsort(-(h - np.log(noise)), axis=1, kind="stable")
 
 
-def reinforce(h, gain, discount, noise):
+def reinforce(h, gain, discount, noise, stay=None):
+    """`reinforce_of_orders` for the rankings that the noise gives."""
+    return reinforce_of_orders(h, gain, discount, sampled_orders(h, noise), stay)
+
+
+def plrank(h, gain, discount, noise, stay=None):
+    """`plrank_of_orders` for the rankings that the noise gives."""
+    return plrank_of_orders(h, gain, discount, sampled_orders(h, noise), stay)
+
+
+def reinforce_of_orders(h, gain, discount, orders, stay=None):
     """Mean over samples of (utility - mean utility of the samples) times the score function; and the mean utility."""
-    orders = sampled_orders(h, noise)
-    utility = np.array([utility_of_order(gain, discount, order) for order in orders])
+    utility = np.array([utility_of_order(gain, discount, order, stay) for order in orders])
     scores = np.array([score_function(h, order) for order in orders])
     return ((utility - utility.mean())[:, None] * scores).mean(axis=0), utility.mean()
 
 
-def plrank(h, gain, discount, noise):
+def plrank_of_orders(h, gain, discount, orders, stay=None):
     """PL-Rank (Oosterhuis 2021) with a baseline. At every position: the item chosen there gets what follows, less what followed
-    there in the other samples, and all that were left give it back in proportion to their chances; the position's own
-    reward counts in expectation."""
-    orders = sampled_orders(h, noise)
+    there in the other samples (times the share of users who got there in this one), and all that were left give it back in
+    proportion to their chances; the position's own reward counts in expectation."""
     N, n = orders.shape
-    rewards = gain[orders] * discount[:n]
+    stays = np.ones(orders.shape) if stay is None else stay[orders]
+    reach = np.array([[row[:j].prod() for j in range(n)] for row in stays])
+    rewards = reach * gain[orders] * discount[:n]
     following = np.array([[row[j + 1 :].sum() for j in range(n)] for row in rewards])
     gradient = np.zeros(n)
     for s, order in enumerate(orders):
         others = np.delete(following, s, axis=0)
         chance = choice_probabilities(h, order)
         for j, i in enumerate(order):
-            surprise = following[s, j] - (others[:, j].mean() if N > 1 else 0.0)
+            surprise = following[s, j] - (reach[s, j] * others[:, j].mean() if N > 1 else 0.0)
             gradient[i] += surprise
             gradient -= chance[j] * surprise
-            gradient += chance[j] * discount[j] * (gain - chance[j] @ gain)
+            gradient += chance[j] * reach[s, j] * discount[j] * (gain - chance[j] @ gain)
     return gradient / N, rewards.sum(axis=1).mean()
 
 

@@ -30,13 +30,8 @@ def philox(counter, key):
 
 
 @numba.njit
-def fill(key, query, group, scale, out):
-    noise.scaled_exponentials(key, query, group, len(out) // 2, scale, out)
-
-
-@numba.njit
-def fill_lane(key, query, group, lane, out):
-    noise.exponentials_of_lane(key, query, group, lane, len(out) // 2, out)
+def fill(key, query, sample, width, n, out):
+    noise.exponentials(key, query, sample, width, n, out)
 
 
 @numba.njit
@@ -47,7 +42,7 @@ def exponential_of(bits, out):
 
 def numbers(key=SEVEN, query=0, group=0, half=1):
     out = np.empty((2 * half, LANES))
-    fill(key, query, group, np.ones(out.size), out.reshape(-1))
+    fill(key, query, group * LANES, LANES, 2 * half, out.reshape(-1))
     return out
 
 
@@ -76,15 +71,9 @@ def test_numbers_are_those_of_their_counters(half):
     expected = reference.exponentials(key, 5, 24, 2 * half)[16:].T
     np.testing.assert_allclose(got, expected, rtol=5e-16)
     alone = np.empty(2 * half)
-    for lane in range(LANES):
-        fill_lane(key, 5, 2, lane, alone)
-        np.testing.assert_array_equal(alone, got[:, lane])
-
-
-def test_scales_multiply():
-    scale, out = np.random.default_rng(0).random(32), np.empty(32)
-    fill(SEVEN, 0, 0, scale, out)
-    np.testing.assert_array_equal(out, numbers(half=2).ravel() * scale)
+    for s in range(LANES):
+        fill(key, 5, 2 * LANES + s, 1, 2 * half, alone)
+        np.testing.assert_array_equal(alone, got[:, s])
 
 
 def test_no_two_uses_share_a_number():

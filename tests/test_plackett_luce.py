@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skfairrank import _threads as threads
-from skfairrank._kernels.sorting import SMALL
+from skfairrank._kernels import ranks
 from skfairrank._random import as_generator
 from skfairrank.plackett_luce import (
     EXACT_LIMIT,
@@ -182,17 +182,30 @@ def test_sampled_ranks_are_permutations_in_every_query():
         assert (np.sort(ranks[:, qid[interleaved] == q], axis=1) == np.arange(1, n + 1)).all()
 
 
-@pytest.mark.parametrize("n", [2, 17, SMALL, SMALL + 1, 300])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 64, 65, 300])
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 @pytest.mark.parametrize("n_samples", [1, 7, 17])
 def test_sampling_is_the_gumbel_trick(n, scale, n_samples):
-    """The same random numbers give the same rankings as sorting scores plus Gumbel noise."""
-    rng = np.random.default_rng(n)
-    h = rng.normal(scale=scale, size=n)
-    ranks = sample_rankings(h, n_samples=n_samples, random_state=3)
-    key = np.random.default_rng(3).integers(0, 2**64, dtype=np.uint64)
+    """The same random numbers give the same rankings as sorting scores plus Gumbel noise; the 17th is drawn alone."""
+    h, key = np.random.default_rng(n).normal(scale=scale, size=n), np.uint64(2**63 + 5)
+    found = np.empty((n_samples, n), np.int64)
+    ranks.sample_ranks(0, 1, h, np.array([0, n]), key, n_samples, found)
     noise = reference.exponentials(key, 0, n_samples, n)
-    assert (np.argsort(ranks, axis=1) == reference.sampled_orders(h, noise)).all()
+    assert (np.argsort(found, axis=1) == reference.sampled_orders(h, noise)).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 8, 9, 12])
+def test_the_sorting_network_sorts_whatever_is_zero_or_one(n):
+    """And so everything (Knuth's 0-1 principle). Scores 200 apart in two classes leave no chance between the classes."""
+    patterns = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    found = sample_rankings(-200.0 * patterns.ravel(), qid=np.repeat(np.arange(2**n), n), n_samples=8, random_state=0)
+    by_rank = np.take_along_axis(np.tile(patterns.ravel(), (8, 1)), np.argsort(_flat(found, n), axis=1), 1)
+    assert (np.diff(by_rank.reshape(8, -1, n), axis=2) >= 0).all()
+
+
+def _flat(found, n):
+    """Ranks that sort all rows at once, query after query."""
+    return found + n * (np.arange(found.shape[1]) // n)
 
 
 def test_more_samples_begin_with_those_of_fewer():
@@ -234,12 +247,10 @@ def test_no_layout_of_scores_compiles_anew(make):
     h, qid, _ = ragged()
     h = h.astype(np.float32).astype(float)
     expected = everything(h, qid)
-    from skfairrank._kernels import policy
-
-    known = len(policy.sample_ranks.signatures), len(policy.sampled_discounts.signatures)
+    known = len(ranks.sample_ranks.signatures), len(ranks.sampled_discounts.signatures)
     for x, y in zip(everything(make(h), qid), expected):
         np.testing.assert_array_equal(x, y)
-    assert (len(policy.sample_ranks.signatures), len(policy.sampled_discounts.signatures)) == known
+    assert (len(ranks.sample_ranks.signatures), len(ranks.sampled_discounts.signatures)) == known
 
 
 def test_too_many_samples_are_refused():
