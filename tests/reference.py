@@ -150,14 +150,19 @@ def projector(basis):
     return np.eye(basis.shape[1]) - basis.T @ basis
 
 
-def attack_item(w, raw, basis, rho, lambda_, n, steps, c, e):
-    """Both phases for one item of a query of n items: its move along raw directions, and its free move."""
-    P = projector(basis)
+def shrinker(basis, shrink=None):
+    """The matrix of z(e) = e - sum_r t_r (b_r.e) b_r; with all t_r = 1 the projector."""
+    shrink = np.ones(len(basis)) if shrink is None else np.asarray(shrink, float)
+    return np.eye(basis.shape[1]) - basis.T @ (shrink[:, None] * basis)
+
+
+def attack_item(w, raw, Z, rho, lambda_, n, steps, c, e):
+    """Both phases for one item of a query of n items: its move along raw directions, and its free move, which costs ||Z e||^2."""
     subspace_step_size, subspace_n_steps, full_step_size, full_n_steps = steps
     along = raw @ w
     c = adam_ascent(lambda c: rho * (along @ c) * along, c, subspace_step_size, subspace_n_steps)
-    inside = c @ raw
-    e = adam_ascent(lambda e: rho * (w @ (inside + e)) * w - 2 * lambda_ / n * (P @ e), e, full_step_size, full_n_steps)
+    inside, M = c @ raw, Z.T @ Z
+    e = adam_ascent(lambda e: rho * (w @ (inside + e)) * w - 2 * lambda_ / n * (M @ e), e, full_step_size, full_n_steps)
     return inside, e
 
 
@@ -174,21 +179,37 @@ def transport_distance_by_permutations(Z, Z_other):
     return min(cost[np.arange(n), order].sum() for order in rankings(n)) / n
 
 
-def attack_query(X, w, raw, basis, rho, lambda_, steps, starts_c, starts_e):
-    """The hypothetical query of one query: the better of the two attacks for ``rho/2 ||h - h'||^2 - lambda d_Q``.
+def attack_batch(X, sizes, weight, w, raw, Z, rho, lambda_, most_spent, steps, starts):
+    """Step (a) of Algorithm 1, item by item; row i of `starts` is where item i starts: its coefficients, or without directions e.
 
-    d_Q in that comparison is the cost of pairing every item with itself. Returns the items' moves, their regularizer, and d_Q.
+    Of each query the better of the two attacks for ``rho/2 ||h - h'||^2 - lambda d_Q`` is kept. d_Q in that comparison is the
+    cost of pairing every item with itself, and moves along the raw directions are free. Where the batch would spend more than
+    `most_spent` on the average, all queries keep the same share of their free moves. Returns the weighted means of the
+    regularizer and of d_Q, the gradient of the first, and the share of each query.
     """
-    P, n = projector(basis), len(X)
-    moves = [attack_item(w, raw, basis, rho, lambda_, n, steps, c, e) for c, e in zip(starts_c, starts_e)]
-    inside = np.array([move[0] for move in moves])
-    both = inside + np.array([move[1] for move in moves])
-    spent = (((both - inside) @ P) ** 2).sum(axis=1).mean()
-    objective_both = rho / 2 * ((both @ w) ** 2).sum() - lambda_ * spent
-    objective_inside = rho / 2 * ((inside @ w) ** 2).sum()
-    if objective_both >= objective_inside:
-        return both, ((both @ w) ** 2).sum() / 2, transport_distance(X @ P, (X + both) @ P)
-    return inside, ((inside @ w) ** 2).sum() / 2, 0.0
+    K, d = raw.shape
+    queries, spent, share = [], [], []
+    for hi in np.cumsum(sizes):
+        n = sizes[len(queries)]
+        here = starts[hi - n : hi]
+        given = [(s, np.zeros(d)) if K else (np.zeros(0), s) for s in here]
+        moves = [attack_item(w, raw, Z, rho, lambda_, n, steps, c, e) for c, e in given]
+        inside, e = np.array([move[0] for move in moves]), np.array([move[1] for move in moves])
+        queries.append((X[hi - n : hi], inside, e))
+        spent.append(((e @ Z) ** 2).sum(axis=1).mean())
+        both = rho / 2 * (((inside + e) @ w) ** 2).sum() - lambda_ * spent[-1]
+        share.append(float(both >= rho / 2 * ((inside @ w) ** 2).sum()))
+    weight, share = np.asarray(weight, float), np.array(share)
+    mean_spent = np.mean(weight * share * spent)
+    if mean_spent > most_spent:
+        share = share * np.sqrt(most_spent / mean_spent)
+    values, distances, gradient = [], [], np.zeros(d)
+    for (x, inside, e), s, v in zip(queries, share, weight):
+        move = inside + s * e
+        values.append(((move @ w) ** 2).sum() / 2)
+        distances.append(transport_distance(x @ Z, (x + s * e) @ Z) if s else 0.0)
+        gradient += v * move.T @ (move @ w) / len(sizes)
+    return np.mean(weight * values), np.mean(weight * distances), gradient, share
 
 
 def dual_step(lambda_, distance, epsilon, lambda_min=1e-5):
@@ -209,14 +230,17 @@ def box_supremum(w, raw, n, subspace_radius, feature_radius):
     return n / 2 * np.max((corners @ np.concatenate([raw @ w, w])) ** 2)
 
 
-def budget_supremum(w, basis, sizes, epsilon, radius):
+def budget_supremum(w, basis, sizes, epsilon, radius, shrink=None):
     """Largest mean of 1/2 ||h - h'||^2 over free moves e_qi, by SLSQP over what each query spends.
 
-    In a query of n items with mean ||P e_i||^2 = s, the best is n/2 (a + b sqrt(s))^2: all items move alike along P w (Cauchy and
-    Schwarz). What is left is a problem in s_q >= 0 with mean s_q <= epsilon, in terms of u_q = sqrt(s_q).
+    In a query of n items with mean e_i'Me_i = s, the best is n/2 (a + b sqrt(s))^2 with b^2 = w'M^+ w: all items move alike along
+    M^+ w (Cauchy and Schwarz), and within the radius along the rows with t_r = 1. What is left is a problem in s_q >= 0 with
+    mean s_q <= epsilon, in terms of u_q = sqrt(s_q).
     """
-    P = projector(basis)
-    a, b = radius * np.linalg.norm(basis @ w), np.linalg.norm(P @ w)
+    shrink = np.ones(len(basis)) if shrink is None else np.asarray(shrink, float)
+    Z = shrinker(basis, shrink)
+    a = radius * np.linalg.norm(basis[shrink == 1] @ w)
+    b = np.sqrt(w @ np.linalg.pinv(Z @ Z, rcond=1e-12) @ w)
     sizes = np.asarray(sizes, float)
 
     def loss(u):
@@ -244,41 +268,45 @@ def budget_supremum(w, basis, sizes, epsilon, radius):
     return best
 
 
-def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3):
-    """The same by SLSQP over every single item's moves, without the argument above: small problems only."""
-    P, d, N = projector(basis), len(w), int(np.sum(sizes))
-    query = np.repeat(np.arange(len(sizes)), sizes)
-    in_query = np.asarray(sizes, float)[query]
-    Q = len(sizes)
+def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3, shrink=None):
+    """The same by SLSQP over every single item's moves, without the argument above: small problems only.
+
+    Moves along the rows of `basis` with t_r = 1 cost nothing and have norm <= radius; the others cost ||z(e)||^2.
+    """
+    d, N, Q = len(w), int(np.sum(sizes)), len(sizes)
+    shrink = np.ones(len(basis)) if shrink is None else np.asarray(shrink, float)
+    Z, free = shrinker(basis, shrink), basis[shrink == 1]
+    in_query = np.repeat(np.asarray(sizes, float), sizes)
 
     def split(z):
-        return z[: N * d].reshape(N, d), z[N * d :].reshape(N, len(basis))
+        return z[: N * d].reshape(N, d), z[N * d :].reshape(N, len(free))
 
     def loss(z):
         e, c = split(z)
-        return -np.sum((e @ w + c @ (basis @ w)) ** 2) / 2 / Q
+        return -np.sum((e @ w + c @ (free @ w)) ** 2) / 2 / Q
 
     def slope(z):
         e, c = split(z)
-        gap = e @ w + c @ (basis @ w)
-        return -np.concatenate([np.outer(gap, w).ravel(), np.outer(gap, basis @ w).ravel()]) / Q
+        gap = e @ w + c @ (free @ w)
+        return -np.concatenate([np.outer(gap, w).ravel(), np.outer(gap, free @ w).ravel()]) / Q
 
-    # e stays in the complement of the subspace: moves within it count in c.
+    # e stays across the free directions: moves along them count in c.
     constraints = [
         {
             "type": "ineq",
-            "fun": lambda z: epsilon - np.sum(((split(z)[0] @ P) ** 2).sum(axis=1) / in_query) / Q,
+            "fun": lambda z: epsilon - np.sum(((split(z)[0] @ Z) ** 2).sum(axis=1) / in_query) / Q,
             "jac": lambda z: np.concatenate(
-                [(-2 * split(z)[0] @ P / in_query[:, None] / Q).ravel(), np.zeros(N * len(basis))]
+                [(-2 * split(z)[0] @ Z @ Z / in_query[:, None] / Q).ravel(), np.zeros(N * len(free))]
             ),
         },
-        {"type": "eq", "fun": lambda z: (split(z)[0] @ basis.T).ravel()},
+        {"type": "eq", "fun": lambda z: (split(z)[0] @ free.T).ravel()},
         {"type": "ineq", "fun": lambda z: radius**2 - (split(z)[1] ** 2).sum(axis=1)},
     ]
     best = -np.inf
     for _ in range(n_starts):
-        c = np.tile(np.sign(basis @ w) * radius / 2, (N, 1)) * rng.uniform(0.5, 1.0, (N, 1))
-        start = np.concatenate([((0.1 + 0.1 * rng.random((N, 1))) * (P @ w)).ravel(), c.ravel()])
+        c = np.tile(np.sign(free @ w) * radius / 2, (N, 1)) * rng.uniform(0.5, 1.0, (N, 1))
+        across = w - free.T @ (free @ w)
+        start = np.concatenate([((0.1 + 0.1 * rng.random((N, 1))) * across).ravel(), c.ravel()])
         found = minimize(
             loss, start, jac=slope, constraints=constraints, method="SLSQP", options={"ftol": 1e-15, "maxiter": 2000}
         )
@@ -320,25 +348,18 @@ def senstir(
         if step >= n_plain:
             if step == n_plain:
                 m, v, t = np.zeros(d), np.zeros(d), 0
-            # Queries of one size share starts, in the order in which sizes come up; a start of one size and query are drawn each.
+            # Queries of one size share starts, in the order in which sizes come up.
             sizes = list(dict.fromkeys(len(rows) for rows in batch))
-            one_size = len({len(rows) for rows in queries}) == 1
-            n_drawn = sum(map(len, batch)) if n_starts is None else n_starts * (1 if one_size else B)
+            n_drawn = sum(map(len, batch)) if n_starts is None else n_starts * len(sizes)
             width = subspace_init if K else steps[2]
             starts = width * (2 * streams[3].random((n_drawn, K if K else d)) - 1)
-            first, penalty = 0, np.zeros(d)
-            for rows in batch:
-                n = len(rows)
-                if n_starts is None:
-                    path = np.arange(first, first + n)
-                else:
-                    path = sizes.index(n) * n_starts + np.arange(n) % n_starts
-                first += n
-                c, e = (starts[path], np.zeros((n, d))) if K else (np.zeros((n, 0)), starts[path])
-                moves, value, spent = attack_query(X[rows], w, raw, basis, rho, lambda_, steps, c, e)
-                penalty += moves.T @ (moves @ w) / B
-                regularizer += value / B
-                distance += spent / B
+            if n_starts is not None:
+                paths = [sizes.index(len(r)) * n_starts + np.arange(len(r)) % n_starts for r in batch]
+                starts = starts[np.concatenate(paths)]
+            regularizer, distance, penalty, _ = attack_batch(
+                X[np.concatenate(batch)], [len(r) for r in batch], np.ones(B), w, raw, projector(basis), rho, lambda_, np.inf,
+                steps, starts,
+            )  # fmt: skip
             lambda_ = dual_step(lambda_, distance, epsilon)
             total = total - rho * penalty
         total = total - alpha * w

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from small_tasks import make_task
 
 from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._kernels import attack as kernels
+from skfairrank._kernels import closed_forms as kernels
 from skfairrank.inspection import invariance_regularizer
 
 SIZES = {
@@ -209,9 +209,11 @@ def test_gradients_are_slopes_where_it_is_smooth(sizes, K):
         )
 
     for epsilon, r, delta in BOUNDS:
-        kernels.exact_budget(w, basis, distinct, count / count.sum(), epsilon, r, gradient)
+        kernels.exact_budget(w, basis, np.ones(len(basis)), distinct, count / count.sum(), epsilon, r, gradient)
         assert gradient == pytest.approx(slope(epsilon=epsilon, subspace_radius=r), rel=1e-5, abs=1e-7)
-        kernels.exact_box(w, raw, basis, float(np.mean(sizes)), r, np.full(len(w), delta), gradient)
+        kernels.exact_box(
+            w, raw, basis, np.ones(len(basis)), float(np.mean(sizes)), r, np.full(len(w), delta), gradient
+        )
         box = slope(subspace_radius=r, feature_radius=delta, adversary="exact_box")
         assert gradient == pytest.approx(box, rel=1e-6, abs=1e-8)
 
@@ -230,9 +232,27 @@ def test_gradients_are_subgradients_at_kinks(adversary, sizes):
     for w in ([1.0, -1.0, 0.0, 2.0], [1.0, 1.0, -1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]):
         w, g = np.array(w), np.empty(4)
         if adversary == "exact":
-            kernels.exact_budget(w, metric.sensitive_basis_, distinct, count / count.sum(), 0.1, 0.2, g)
+            kernels.exact_budget(
+                w,
+                metric.sensitive_basis_,
+                np.ones(len(metric.sensitive_basis_)),
+                distinct,
+                count / count.sum(),
+                0.1,
+                0.2,
+                g,
+            )
         else:
-            kernels.exact_box(w, raw, metric.sensitive_basis_, float(np.mean(sizes)), 0.2, np.full(4, 0.1), g)
+            kernels.exact_box(
+                w,
+                raw,
+                metric.sensitive_basis_,
+                np.ones(len(metric.sensitive_basis_)),
+                float(np.mean(sizes)),
+                0.2,
+                np.full(4, 0.1),
+                g,
+            )
         for v in w + rng.normal(size=(200, 4)) * np.repeat([1e-4, 1e-2, 1.0, 10.0], 50)[:, None]:
             assert R(v) >= R(w) + g @ (v - w) - 1e-12
 

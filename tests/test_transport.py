@@ -1,6 +1,7 @@
 """d_Q: optimal transport between two queries' items, squared distances, uniform weights."""
 
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import ot
@@ -12,7 +13,17 @@ from scipy.optimize import linear_sum_assignment
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels import transport as kernels
+from skfairrank._kernels.attack import ASKS, LARGEST, LARGEST_ASSIGNMENT, OPEN, STATE
 from skfairrank._transport import pairing_cost, transport_plan
+from skfairrank.adversaries._pairing import Pairing
+
+
+class Batch(NamedTuple):
+    X: np.ndarray
+    rows: np.ndarray
+    offsets: np.ndarray
+    queries: np.ndarray
+    weight: np.ndarray
 
 
 def pot(cost):
@@ -82,15 +93,22 @@ def test_a_failed_solver_is_an_error(monkeypatch):
 # The compiled assignment
 
 
+def assignment(cost, n):
+    """Total cost, and the column of each row."""
+    ints = np.full((5, n + 3), -9)
+    total = kernels.assignment(cost, n, np.empty((3, n + 3)), ints)
+    assert (ints[:, n:] == -9).all()
+    return total, ints[0, :n]
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 40])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_compiled_assignment_is_scipys(n, seed):
     cost = costs(n, n, seed)
-    column = np.full(n + 3, -9)
-    total = kernels.assignment(cost, n, column)
+    total, column = assignment(cost, n)
     rows, columns = linear_sum_assignment(cost)
     assert total == pytest.approx(cost[rows, columns].sum(), rel=1e-12)
-    assert column[:n].tolist() == columns.tolist() and (column[n:] == -9).all()
+    assert column.tolist() == columns.tolist()
 
 
 @given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from([1, 2, 4]))
@@ -98,8 +116,7 @@ def test_the_compiled_assignment_is_scipys(n, seed):
 def test_the_compiled_assignment_with_many_ties_costs_what_scipys_does(n, seed, levels):
     """Integers of few levels, also negative, so that paths through equal costs are taken."""
     cost = np.random.default_rng(seed).integers(-levels, levels + 1, (n, n)).astype(float)
-    column = np.empty(n, np.int64)
-    total = kernels.assignment(cost, n, column)
+    total, column = assignment(cost, n)
     rows, columns = linear_sum_assignment(cost)
     assert sorted(column) == list(range(n))
     assert total == cost[np.arange(n), column].sum() == cost[rows, columns].sum()
@@ -107,60 +124,66 @@ def test_the_compiled_assignment_with_many_ties_costs_what_scipys_does(n, seed, 
 
 def test_the_compiled_assignment_reads_a_corner_of_a_larger_matrix():
     cost = costs(6, 6)
-    column = np.empty(6, np.int64)
     rows, columns = linear_sum_assignment(cost[:4, :4])
-    assert kernels.assignment(cost, 4, column) == pytest.approx(cost[rows, columns].sum())
+    assert assignment(cost, 4)[0] == pytest.approx(cost[rows, columns].sum())
 
 
 # Gaps within queries
 
 
-def smallest_gaps(X, rows, offsets, queries, *arguments):
-    kernels.smallest_gaps(0, len(queries), X, rows, offsets, queries, *arguments)
+def learn(X, rows, offsets, queries, basis, largest, gaps, shrink=None):
+    """What is known of the gaps after queries asked for as much as their largest moves need; their states too."""
+    by_query, shrink = (
+        np.full((5, len(queries)), np.nan),
+        np.ones(len(basis)) if shrink is None else np.array(shrink, float),
+    )
+    by_query[LARGEST], by_query[STATE] = largest, ASKS
+    room = kernels.gap_room(X.shape[1], int(np.diff(offsets).max()))
+    scale = kernels.rounding(basis, shrink)
+    kernels.smallest_gaps(
+        0, len(queries), X, rows, np.array(offsets), np.array(queries), basis, shrink, scale, gaps, by_query, room
+    )
+    return by_query[STATE].tolist()
 
 
-def gaps_of(X, offsets, basis):
+def gaps_of(X, offsets, basis, shrink=None):
     """The gaps, whatever they are; infinity where no two items differ."""
-    gaps, most = np.zeros(len(offsets) - 1), np.full(len(offsets) - 1, np.inf)
-    smallest_gaps(X, np.arange(len(X)), np.array(offsets), np.arange(len(offsets) - 1), basis, most, gaps)
+    gaps, n = np.zeros(len(offsets) - 1), len(offsets) - 1
+    learn(X, np.arange(len(X)), offsets, np.arange(n), basis, np.inf, gaps, shrink)
     return np.abs(gaps)
 
 
-def test_the_smallest_gap_is_that_of_the_nearest_different_pair():
+@pytest.mark.parametrize("shrink", [[1.0], [0.6], [-3.0]])
+def test_the_smallest_gap_is_that_of_the_nearest_different_pair(shrink):
     rng = np.random.default_rng(0)
     X, basis = rng.normal(size=(9, 3)), np.linalg.qr(rng.normal(size=(3, 1)))[0].T
-    X[4] = X[5] + 7 * basis[0]  # equal up to the sensitive direction
-    Z = X @ reference.projector(basis)
+    X[4] = X[5] + 7 * basis[0] * (shrink == [1.0])  # equal up to the sensitive direction, which is free if shrink is 1
+    Z = X @ reference.shrinker(basis, shrink)
     expected = []
     for rows in (range(3), range(3, 8)):
         pairs = [np.linalg.norm(Z[i] - Z[j]) for i in rows for j in rows if i < j and {i, j} != {4, 5}]
         expected.append(min(pairs))
-    assert gaps_of(X, [0, 3, 8, 9], basis) == pytest.approx([*expected, np.inf], rel=1e-12)
+    assert gaps_of(X, [0, 3, 8, 9], basis, shrink) == pytest.approx([*expected, np.inf], rel=1e-12)
 
 
-def test_gaps_are_found_once():
-    """A query's gap holds for all of training."""
-    gaps, largest = np.array([0.0, 5.0]), np.array([1.0, 9.0])
-    smallest_gaps(
-        np.arange(4.0)[:, None], np.arange(4), np.array([0, 2, 4]), np.arange(2), np.zeros((0, 1)), largest, gaps
-    )
-    assert gaps.tolist() == [1.0, 5.0]
+@pytest.mark.parametrize("most", [1e3, 1e6])
+def test_rounding_that_a_metric_stretches_is_no_gap(most):
+    """Items equal up to a free direction, beside one that the metric stretches: they are at distance zero up to rounding."""
+    rng = np.random.default_rng(1)
+    basis = np.linalg.qr(rng.normal(size=(5, 2)))[0].T.copy()
+    X = rng.normal(size=5) + np.outer(rng.normal(size=6), basis[0])
+    assert gaps_of(X, [0, 6], basis, [1.0, -most]).tolist() == [np.inf]
 
 
-@pytest.mark.parametrize("largest, known, then", [(0.1, 0, -0.4), (0.1, -0.3, -0.3), (0.2, -0.3, -0.8), (0.6, -0.8, 1)])
-def test_no_more_is_learned_of_a_gap_than_the_moves_ask_for(largest, known, then):
-    """The gap is 1. A bound of twice the largest move is enough; a larger move than that asks again."""
-    gaps = np.array([float(known)])
-    smallest_gaps(
-        np.array([[0.0], [1.0]]),
-        np.arange(2),
-        np.array([0, 2]),
-        np.arange(1),
-        np.zeros((0, 1)),
-        np.array([largest]),
-        gaps,
-    )
-    assert gaps[0] == pytest.approx(then)
+@pytest.mark.parametrize(
+    "largest, then, is_open",
+    [(0.1, -0.4, False), (0.2, -0.8, False), (0.3, 1, False), (0.5, 1, False), (0.6, 1, True)],
+)
+def test_no_more_is_learned_of_a_gap_than_the_moves_ask_for(largest, then, is_open):
+    """The gap is 1: the identity is optimal up to moves of half of that."""
+    gaps = np.zeros(1)
+    state = learn(np.array([[0.0], [1.0]]), np.arange(2), [0, 2], [0], np.zeros((0, 1)), largest, gaps)
+    assert gaps[0] == pytest.approx(then) and state == [OPEN if is_open else 0.0]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -168,7 +191,7 @@ def test_gaps_of_rows_in_any_place(dtype):
     """Rows of a batch are picked from X, whose dtype stays."""
     X = np.array([[0.0, 1], [9, 9], [4, 0], [5, 0]], dtype)
     gaps = np.zeros(3)
-    smallest_gaps(X, np.array([3, 0, 2]), np.array([0, 3]), np.array([1]), np.zeros((0, 2)), np.array([9.0]), gaps)
+    learn(X, np.array([3, 0, 2]), [0, 3], [1], np.zeros((0, 2)), 9.0, gaps)
     assert gaps.tolist() == [0.0, 1.0, 0.0]
 
 
@@ -181,78 +204,55 @@ def test_an_offset_of_a_feature_hides_no_gap(offset):
 # Distances between moved queries
 
 
-@given(st.integers(2, 6), st.integers(0, 10**6), st.sampled_from([0.01, 0.3, 3.0]), st.booleans(), st.booleans())
+def moved_distance(X, offsets, basis, e, shrink=None):
+    """Mean d_Q between queries and the same moved item by item, all of each move kept."""
+    shrink = np.ones(len(basis)) if shrink is None else np.array(shrink, float)
+    cost = ((e @ reference.shrinker(basis, shrink)) ** 2).sum(axis=1)
+    offsets, n = np.array(offsets), len(offsets) - 1
+    batch = Batch(X, np.arange(len(X)), offsets, np.arange(n), np.ones(n))
+    spent = np.add.reduceat(cost, offsets[:-1]) / np.diff(offsets)
+    return Pairing(basis, shrink, n).mean_distance(batch, e, cost, spent, np.ones(n))
+
+
+@given(
+    st.integers(2, 6), st.integers(0, 10**6), st.sampled_from([0.01, 0.3, 3.0]), st.sampled_from([None, 1.0, 0.5, -2.0]),
+    st.booleans(),
+)  # fmt: skip
 @settings(deadline=None, derandomize=True, max_examples=120)
-def test_distances_of_moved_queries_are_scipys(n, seed, move, sensitive, duplicates):
+def test_distances_of_moved_queries_are_scipys(n, seed, move, shrink, duplicates):
     """Items nearer and farther than the moves, some equal: whichever of the three ways is taken, the distance is d_Q."""
     rng = np.random.default_rng(seed)
-    basis = np.linalg.qr(rng.normal(size=(3, 1)))[0].T if sensitive else np.zeros((0, 3))
+    shrink = [] if shrink is None else [shrink]
+    basis = np.linalg.qr(rng.normal(size=(3, 1)))[0].T[: len(shrink)]
     X = rng.normal(size=(2 * n, 3))
     if duplicates:
         X[1] = X[0]
-        X[n + 1 :] = X[n] + np.outer(rng.normal(size=n - 1), basis[0] if sensitive else np.zeros(3))
-    e, c = move * rng.normal(size=(2 * n, 3)), rng.normal(size=(2 * n, len(basis)))
-    got = moved_distances(X, [0, n, 2 * n], basis, e)
-    P = reference.projector(basis)
-    expected = [
-        reference.transport_distance(X[r] @ P, (X + c @ basis + e)[r] @ P) for r in (slice(0, n), slice(n, 2 * n))
-    ]
-    assert got == pytest.approx(expected, rel=1e-9, abs=1e-13)
-
-
-def moved_distances(X, offsets, basis, e):
-    """Every row on a path of its own."""
-    offsets, cost = np.array(offsets), ((e @ reference.projector(basis)) ** 2).sum(axis=1)
-    largest = np.sqrt(np.maximum.reduceat(cost, offsets[:-1]))
-    identity_cost = np.add.reduceat(cost, offsets[:-1]) / np.diff(offsets)
-    rows, queries, distance = np.arange(len(X)), np.arange(len(offsets) - 1), np.empty(len(offsets) - 1)
-    kernels.transport_distances(
-        0,
-        len(queries),
-        X,
-        rows,
-        offsets,
-        queries,
-        gaps_of(X, offsets, basis),
-        basis,
-        e,
-        rows,
-        np.ones(len(queries)),
-        largest,
-        identity_cost,
-        distance,
-    )
-    return distance
+        X[n + 1 :] = X[n] + np.outer(rng.normal(size=n - 1), basis[0] if shrink == [1.0] else np.zeros(3))
+    e = move * rng.normal(size=(2 * n, 3))
+    Z = reference.shrinker(basis, shrink)
+    each = [reference.transport_distance(X[r] @ Z, (X + e)[r] @ Z) for r in (slice(0, n), slice(n, 2 * n))]
+    assert moved_distance(X, [0, n, 2 * n], basis, e, shrink) == pytest.approx(np.mean(each), rel=1e-9, abs=1e-13)
 
 
 def test_two_items_that_trade_places_are_at_distance_zero():
     """The identity pairing would cost 1."""
     X = np.array([[0.0], [1.0]])
-    distance = moved_distances(X, [0, 2], np.zeros((0, 1)), np.array([[1.0], [-1.0]]))
-    assert distance.tolist() == [0.0]
+    assert moved_distance(X, [0, 2], np.zeros((0, 1)), np.array([[1.0], [-1.0]])) == 0.0
 
 
 def test_gaps_of_exactly_twice_the_largest_move_leave_the_identity_optimal():
     """The triangle inequality: a moved item may come as near to another as it is to where it came from, not nearer."""
     X = np.array([[0.0], [2.0]])
-    distance = moved_distances(X, [0, 2], np.zeros((0, 1)), np.array([[1.0], [-1.0]]))
-    assert distance.tolist() == [1.0] == [reference.transport_distance(X, np.array([[1.0], [1.0]]))]
+    distance = moved_distance(X, [0, 2], np.zeros((0, 1)), np.array([[1.0], [-1.0]]))
+    assert distance == 1.0 == reference.transport_distance(X, np.array([[1.0], [1.0]]))
 
 
-@pytest.mark.parametrize("n, bounded", [(kernels.LARGEST_ASSIGNMENT, False), (kernels.LARGEST_ASSIGNMENT + 1, True)])
+@pytest.mark.parametrize("n, bounded", [(LARGEST_ASSIGNMENT, False), (LARGEST_ASSIGNMENT + 1, True)])
 def test_longer_queries_are_charged_the_identity_pairing(n, bounded):
     """Items on a line exchanged two by two: the cheapest pairing costs nothing, the identity 1 for each item that moves."""
     X, e = np.arange(float(n))[:, None], np.zeros((n, 1))
     e[: n - n % 2 : 2], e[1::2] = 1.0, -1.0
-    distance = moved_distances(X, [0, n], np.zeros((0, 1)), e)
-    assert distance[0] == ((n - n % 2) / n if bounded else 0.0)
-
-
-def test_the_gaps_of_longer_queries_are_not_asked_for():
-    """That would take time like the square of their size."""
-    n = kernels.LARGEST_ASSIGNMENT + 1
-    X = np.arange(n + 2.0)[:, None]
-    assert gaps_of(X, [0, n, n + 2], np.zeros((0, 1))).tolist() == [0.0, 1.0]
+    assert moved_distance(X, [0, n], np.zeros((0, 1)), e) == ((n - n % 2) / n if bounded else 0.0)
 
 
 def test_an_ascent_on_one_long_query_needs_no_more_memory_than_its_rows():
@@ -336,15 +336,14 @@ def test_messages_name_the_argument(name, kwargs):
 
 
 def test_a_move_that_is_no_number_stays_within_its_query():
-    """Beside a short query whose distance must be solved for; room is made for that one alone."""
+    """Beside a short query whose distance must be solved for; room is made for the longer one."""
     X = np.vstack([[[0.0], [1.0]], np.arange(300.0)[:, None]])
-    offsets, rows, queries = np.array([0, 2, 302]), np.arange(302), np.arange(2)
     e = np.full((302, 1), np.nan)
     e[:2, 0] = 1.0, -1.0
-    cost, largest, gaps, distance = np.array([1.0, np.nan]), np.array([1.0, np.nan]), np.zeros(2), np.empty(2)
-    basis = np.zeros((0, 1))
-    kernels.smallest_gaps(0, 2, X, rows, offsets, queries, basis, largest, gaps)
-    kernels.transport_distances(
-        0, 2, X, rows, offsets, queries, gaps, basis, e, rows, np.ones(2), largest, cost, distance
-    )
-    assert gaps.tolist() == [1.0, 0.0] and distance[0] == 0.0 and np.isnan(distance[1])
+    cost = e[:, 0] ** 2
+    batch = Batch(X, np.arange(302), np.array([0, 2, 302]), np.arange(2), np.array([1.0, 0.0]))
+    pairing = Pairing(np.zeros((0, 1)), np.zeros(0), 2)
+    assert np.isnan(pairing.mean_distance(batch, e, cost, np.array([1.0, np.nan]), np.ones(2)))
+    assert pairing.gaps.tolist() == [1.0, 0.0]
+    batch, both = batch._replace(rows=np.arange(2), offsets=np.array([0, 2]), queries=np.zeros(1, int)), np.ones(1)
+    assert pairing.mean_distance(batch._replace(weight=both), e[:2], cost[:2], both, both) == 0.0

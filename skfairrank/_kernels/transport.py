@@ -47,7 +47,10 @@ def transport_room(n_features: int, widest: int) -> tuple[np.ndarray, np.ndarray
 
 @njit(counts=False)
 def _differences(X, rows, lo, n, reals):
-    """Fill reals[k, i] with feature k of x_i - x_0 and return the largest entry: only differences count, an offset costs digits."""
+    """Fill reals[k, i] with feature k of x_i - x_0, since only differences count and an offset costs digits.
+
+    Returns the largest entry.
+    """
     largest = 0.0
     for i in range(n):
         for k in range(X.shape[1]):

@@ -33,8 +33,8 @@ class LinearAscent:
     """Two-phase ascent for scores w.x: along the raw directions V, then freely.
 
     An attacked item x' = x + V'c + e is paired with x. Per query ``rho/2 ||h(q) - h(q')||^2 - lambda d_Q(q, q')`` is maximised by
-    Adam over c, from random starts, then over e, from zero; the better of the two candidates is kept. Without directions e has the
-    random starts.
+    Adam over c, from random starts, then over e, from zero; the better of the two candidates is kept. Moves V'c cost nothing.
+    Without directions e has the random starts.
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ class LinearAscent:
         lambda_ : float
             The price of d_Q.
         most_spent : float
-            What the batch may spend on the average: where it would spend more, all queries keep the same share of their free moves.
+            What the batch may spend on the average. Where it would spend more, all queries keep the same share of their free
+            moves.
 
         Returns
         -------
@@ -108,79 +109,73 @@ class LinearAscent:
         gradient : ndarray, shape (n_features,)
             Of the mean regularizer.
         """
-        paths, settings, pairing = self._paths_for(batch.offsets.tobytes()), self._settings, self.pairing
-        size, by_path, by_query, *extent = paths
-        P = len(size)
-        c, e = self._starts(P)
+        paths = self._paths_for(batch.offsets.tobytes())
+        return self._attack(paths, self._draw(len(paths.size)), batch, w, lambda_, most_spent)
+
+    def attack_from(self, starts, batch, w, lambda_, most_spent):
+        """As `attack`, from given starts, which are overwritten.
+
+        Parameters
+        ----------
+        starts : ndarray of float64, shape (n_paths, n_directions, or n_features without directions)
+            With shared starts the first `n_starts` are those of queries of the size that comes first in the batch, the next
+            `n_starts` those of the next size that comes up, and so on; item i of a query takes start i modulo `n_starts` of its
+            size. Without: one for each row of the batch.
+        """
+        return self._attack(self._paths_for(batch.offsets.tobytes()), starts, batch, w, lambda_, most_spent)
+
+    def _attack(self, paths, starts, batch, w, lambda_, most_spent):
+        size, by_path, by_query, widest, pair_work = paths
+        P, raw, settings, pairing = len(size), self.raw, self._settings, self.pairing
+        c, e = (starts, np.zeros((P, self._n_features))) if len(raw) else (np.empty((P, 0)), starts)
         settings[LAMBDA], settings[MOST_SPENT], self._directions[0] = lambda_, most_spent, w
         if is_worth_threads(P * self._work):
             over_range(self._climb, P, P * self._work, c, e, by_path, size, step=LANES)
         else:
             climb(
-                0,
-                P,
-                c,
-                e,
-                by_path,
-                size,
-                self.raw,
-                self._along,
-                self._directions,
-                pairing.shrink,
-                settings,
-                self._block,
-            )
+                0, P, c, e, by_path, size, raw, self._along, self._directions, pairing.shrink, settings, self._block
+            )  # fmt: skip
         gradient = np.zeros(self._n_features)
         regularizer, distance, n_open, n_asking = settle(
-            batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, self.raw, by_query, gradient
-        )  # fmt: skip
+            batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, raw, by_query, gradient
+        )
         if n_open:
-            distance = pairing.settle_open(batch, e, self.n_starts, by_query, n_asking > 0, *extent)
+            distance = pairing.settle_open(batch, e, self.n_starts, by_query, n_asking > 0, widest, pair_work)
         return regularizer, distance, gradient
 
     def _climb(self, first, last, c, e, by_path, size):
         """A part of the paths, with scratch space of its own."""
         along, block = np.empty_like(self._along), np.empty_like(self._block)
         climb(
-            first,
-            last,
-            c,
-            e,
-            by_path,
-            size,
-            self.raw,
-            along,
-            self._directions,
-            self.pairing.shrink,
-            self._settings,
-            block,
-        )
+            first, last, c, e, by_path, size, self.raw, along, self._directions, self.pairing.shrink, self._settings, block
+        )  # fmt: skip
 
     def _lay_out(self, offsets: bytes) -> _Paths:
-        """Room for the paths of a batch with these offsets: queries of one size share `n_starts` paths, or each item has its own."""
+        """Room for the paths of a batch with these offsets.
+
+        Queries of one size share `n_starts` paths; with `n_starts` = 0 each item has its own.
+        """
         bounds = np.frombuffer(offsets, np.int64)
         sizes = np.diff(bounds)
         if self.n_starts:
             number = {n: i for i, n in enumerate(dict.fromkeys(sizes.tolist()))}
             size = np.repeat(np.array([*number], np.float64), self.n_starts)
-            first = [self.n_starts * number[n] for n in sizes.tolist()]
+            first = np.array([self.n_starts * number[n] for n in sizes.tolist()])
         else:
             size, first = np.repeat(sizes, sizes).astype(np.float64), bounds[:-1]
         by_path, by_query = np.zeros((6, len(size))), np.empty((5, len(sizes)))
         by_query[FIRST_PATH] = first
         return _Paths(size, by_path, by_query, *self.pairing.extent(sizes))
 
-    def _starts(self, n_paths: int):
-        """Coefficients along the directions, (n_paths, n_directions), and free moves, (n_paths, n_features)."""
+    def _draw(self, n_paths: int) -> np.ndarray:
+        """Random starts."""
         end = self._used + n_paths
         if end > len(self._stock):
             n = max(n_paths, _STOCK // self._n_drawn)
             fresh = self._width * (2.0 * self.rng.random((n, self._n_drawn)) - 1.0)
             self._stock, end = np.concatenate([self._stock[self._used :], fresh]), n_paths
-        starts, self._used = self._stock[end - n_paths : end], end
-        if len(self.raw):
-            return starts, np.zeros((n_paths, self._n_features))
-        return np.empty((n_paths, 0)), starts
+        self._used = end
+        return self._stock[end - n_paths : end]
 
 
 class _Paths(NamedTuple):
@@ -190,4 +185,4 @@ class _Paths(NamedTuple):
     by_path: np.ndarray
     by_query: np.ndarray
     widest: int
-    work: float
+    pair_work: float

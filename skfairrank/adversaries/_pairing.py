@@ -65,7 +65,7 @@ class Pairing:
         return self.settle_open(batch, e, 0, by_query, True, *self.extent(sizes))
 
     def extent(self, sizes) -> tuple[int, float]:
-        """Of queries of these sizes: items of the largest whose d_Q may be asked for, and the work (ns) on all up to that size."""
+        """Of queries of these sizes: items of the largest whose d_Q is solved for, and nanoseconds of work on all up to it."""
         sizes = sizes[sizes <= LARGEST_ASSIGNMENT]
         return int(sizes.max(initial=0)), pair_work(self.basis.shape[1], sizes)
 
