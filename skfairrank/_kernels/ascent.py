@@ -39,8 +39,8 @@ PATHS = ir.VectorType(DOUBLE, LANES)
 
 # Where the settings of an attack stand in the array that its kernels take. Of a phase the number of steps follows the step size.
 RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE, FULL = 0, 1, 2, 3, 4, 6
-# The rows of the array `by_path`, (6, P): the change of a score before the attack, which is zero; after the first phase; and after
-# both; the cost of the free move. Two more rows are scratch space of `settle`.
+# The rows of the array `by_path`, (6, P): the change of a score before the attack, which is zero, after its first phase, and
+# after both; the cost of the free move. Two more rows are scratch space of `settle`.
 BEFORE, INSIDE, CHANGE, PATH_COST = range(4)
 
 

@@ -160,7 +160,7 @@ class LinearAscent:
         if self.n_starts:
             number = {n: i for i, n in enumerate(dict.fromkeys(sizes.tolist()))}
             size = np.repeat(np.array([*number], np.float64), self.n_starts)
-            first = [self.n_starts * number[n] for n in sizes.tolist()]
+            first = np.array([self.n_starts * number[n] for n in sizes.tolist()])
         else:
             size, first = np.repeat(sizes, sizes).astype(np.float64), bounds[:-1]
         by_path, by_query = np.zeros((6, len(size))), np.empty((5, len(sizes)))
