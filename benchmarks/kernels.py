@@ -171,9 +171,9 @@ def sampling(quick):
 
 
 @njit
-def climb(P, w, basis, n_steps, e, gap, pull, times):
+def climb(times, *arguments):
     for _ in range(times):
-        ascent.ascend(0, P, w, basis, 1.0, gap, pull, 1e-9, n_steps, e)
+        ascent.climb(*arguments)
 
 
 def ascents(quick):
@@ -182,11 +182,16 @@ def ascents(quick):
         for P in (4, 8, 200):
             rng = np.random.default_rng(0)
             basis = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(d, min(2, d - 1))))[0].T)
-            w, e, gap, pull = rng.normal(size=d), np.zeros((P, d)), rng.normal(size=P), rng.random(P)
+            rank, settings = len(basis), np.array([1.0, 2.0, np.inf, 0.0, 0.0, 0.0, 1e-9, n_steps])
+            given = (
+                0, P, np.zeros((P, 0)), np.zeros((P, d)), np.zeros((6, P)), np.full(P, 10.0), np.zeros((0, d)), np.zeros((1, 0)),
+                np.vstack([rng.normal(size=d), basis]), np.ones(rank), settings,
+                np.empty((ascent.block_rows(0, d, rank), ascent.LANES)),
+            )  # fmt: skip
             a, b = rng.random((2, 1 << 10))
             s = side_by_side(
                 {
-                    "ascent": partial(climb, P, w, basis, n_steps, e, gap, pull, 10),
+                    "ascent": partial(climb, 10, *given),
                     "bound": partial(roots_and_divisions, a, b, np.empty(len(a)), 10),
                 },
                 rounds=3 if quick else 7,
@@ -200,7 +205,7 @@ def ascents(quick):
             )
     table(
         "Full attack: nanoseconds for each feature of each step of a path; CPU time",
-        ["paths", "root and division alone", "kernel ascend", "ratio"],
+        ["paths", "root and division alone", "kernel climb", "ratio"],
         rows,
     )
 

@@ -15,7 +15,6 @@ __all__ = [
     "linear_scores",
     "mean",
     "pick_rows",
-    "project",
     "pull_back",
     "pull_back_blocks",
     "subtract",
@@ -56,17 +55,6 @@ def pick_rows(chosen, order, query_offsets, gain, offsets, rows, gains):
                 gains[at] = gain[order[i]]
                 at += 1
             offsets[s, b + 1] = at - start
-
-
-@njit(counts=False)
-def project(x, basis, out):
-    """out = x without its parts along the orthonormal rows of `basis`."""
-    for k in range(len(x)):
-        out[k] = x[k]
-    for r in range(basis.shape[0]):
-        along = dot_with_row(basis, r, x)
-        for k in range(len(x)):
-            out[k] -= along * basis[r, k]
 
 
 @njit(counts=False)
