@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from skfairrank._kernels.batches import pick_rows
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 
@@ -172,12 +171,13 @@ class BatchStream:
         while len(self.stock) < steps * B:
             self.stock = np.r_[self.stock, self.order_rng.permutation(queries.n_queries)]
         chosen, self.stock = self.stock[: steps * B].reshape(steps, B), self.stock[steps * B :]
-        ends = np.cumsum(queries.sizes[chosen].sum(axis=1))
-        offsets, rows, gain = np.empty((steps, B + 1), np.int64), np.empty(ends[-1], np.int64), np.empty(ends[-1])
-        stay = np.empty(ends[-1] if len(source._stay) else 0)
-        pick_rows(chosen, queries.order, queries.offsets, source.tables.gain, source._stay, offsets, rows, gain, stay)
+        offsets = np.zeros((steps, B + 1), np.int64)
+        np.cumsum(queries.sizes[chosen], axis=1, out=offsets[:, 1:])
+        places = queries.positions(chosen.ravel())
+        rows, gain = queries.order[places], source.tables.gain[places]
+        stay = source._stay[places] if len(source._stay) else source._stay
         numbers, weight, keys = source.numbers[chosen], source.weights[chosen], draw_keys(self.noise_rng, steps)
-        bounds = [0, *ends.tolist()]
+        bounds = [0, *np.cumsum(offsets[:, -1]).tolist()]
         return [
             Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s])
             for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))

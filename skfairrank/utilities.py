@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfairrank._gains import GAINS, discounts, gains, ideal_dcg
+from skfairrank._gains import GAINS, discounts, gains
 
 __all__ = ["DCG", "ERR", "NDCG", "PrecisionAtK", "RBP", "RecallAtK", "ReciprocalRank", "Tables", "Utility"]
 
@@ -138,8 +138,16 @@ class NDCG(Utility):
 
     def gains(self, y, offsets, discount):
         gain = gains(y, offsets, self.gain)
-        ideal = np.repeat(ideal_dcg(gain, offsets, discount), np.diff(offsets))
+        ideal = np.repeat(_ideal(gain, offsets, discount), np.diff(offsets))
         return np.divide(gain, ideal, out=np.zeros_like(gain), where=ideal > 0), None
+
+
+def _ideal(gain, offsets, discount):
+    """DCG of each query's best ranking. As `skfairrank._gains.ideal_dcg`, without a kernel that would first be compiled."""
+    sizes = np.diff(offsets)
+    best = np.lexsort((-gain, np.repeat(np.arange(len(sizes)), sizes)))
+    rank = np.arange(len(gain)) - np.repeat(offsets[:-1], sizes)
+    return np.add.reduceat(gain[best] * discount[rank], offsets[:-1])
 
 
 class DCG(NDCG):

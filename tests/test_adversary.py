@@ -69,7 +69,7 @@ def test_an_attack_that_is_not_finite_is_an_error(scale):
 
 def test_features_whose_distances_overflow_are_an_error():
     """Case 20."""
-    batches, metric, w = problem()
+    batches, metric, _ = problem()
     batches.X[:] *= 1e200
     with pytest.raises(ValueError, match="StandardScaler"):
         prepared(Ascent(), batches, metric)
@@ -168,7 +168,7 @@ def test_adam_is_the_textbooks():
     rng = np.random.default_rng(0)
     gradients, w, m, v = rng.normal(size=(9, 4)), np.ones(4), np.zeros(4), np.zeros(4)
     for t, g in enumerate(gradients, 1):
-        linear.adam_step(w, g, m, v, t, 0.1)
+        linear.adam_step(w, g, m, v, *linear.adam_factors(t, 0.1))
     remaining = iter(gradients)
     assert w == pytest.approx(reference.adam_ascent(lambda _: next(remaining), np.ones(4), 0.1, 9), rel=1e-13)
 
@@ -180,7 +180,7 @@ PLACED = {
     "budget": lambda a: closed_forms.exact_budget(a["w"], a["basis"], a["shrink"], a["c"] ** 2, a["c"] ** 2, 0.3, 0.2, a["fair"]),
     "scores": lambda a: linear.all_scores(0, 3, a["X"], a["w"], a["c"]),
     "pull-back": lambda a: linear.pull_back(a["X"], np.array([2, 0, 1]), a["c"], 0.3, a["fair"]),
-    "step": lambda a: linear.adam_step(a["w"], a["e"], a["m"], a["v"], 3, 0.01),
+    "step": lambda a: linear.adam_step(a["w"], a["e"], a["m"], a["v"], *linear.adam_factors(3, 0.01)),
 }  # fmt: skip
 
 

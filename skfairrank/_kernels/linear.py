@@ -7,6 +7,7 @@ import numpy as np
 from skfairrank._kernels._jit import REASSOCIATE, njit
 
 __all__ = [
+    "adam_factors",
     "adam_step",
     "add_up",
     "all_scores",
@@ -100,10 +101,14 @@ def add_up(parts, out):
             out[k] += parts[b, k]
 
 
+def adam_factors(t, step_size):
+    """What Adam multiplies its two averages by at step t, which counts from 1, so that they do not lean to zero."""
+    return step_size / (1.0 - BETA1**t), 1.0 / (1.0 - BETA2**t)
+
+
 @njit(counts=False)
-def adam_step(w, gradient, m, v, t, step_size):
-    """One step of ascent by Adam, in place; `t` counts from 1."""
-    first, second = step_size / (1.0 - BETA1**t), 1.0 / (1.0 - BETA2**t)
+def adam_step(w, gradient, m, v, first, second):
+    """One step of ascent by Adam, in place, from what `adam_factors` says of it."""
     for k in range(len(w)):
         m[k] = BETA1 * m[k] + (1.0 - BETA1) * gradient[k]
         v[k] = BETA2 * v[k] + (1.0 - BETA2) * gradient[k] * gradient[k]

@@ -24,7 +24,7 @@ class Adam:
 
     def step(self, theta, slope):
         self.t += 1
-        _linear.adam_step(theta, slope, self.m, self.v, self.t, self.learning_rate)
+        _linear.adam_step(theta, slope, self.m, self.v, *_linear.adam_factors(self.t, self.learning_rate))
 
 
 def train(
