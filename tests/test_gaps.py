@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from _data import shared_data
+from instruments import needs_two_threads, on_threads
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from small_tasks import make_task
@@ -203,19 +204,14 @@ def test_lambda_grows_where_the_batch_overspends_and_only_there():
     assert d.max() <= 2e-3 * (1 + 1e-9)
 
 
+@needs_two_threads
 def test_threads_find_the_same_where_batches_are_scaled_back():
-    """Batches large enough for threads, each row on a path of its own."""
-    task = mixed()
+    """Each row on a path of its own."""
     settings = {"epsilon": 1e-3, "batch_size": 60, "subspace_n_starts": None, "max_iter": 60, "fair_start": 0.0}
-    import numba
-
-    before, found = numba.get_num_threads(), []
-    for n in (1, before):
-        numba.set_num_threads(n)
-        try:
-            found.append(spent(task, SensitiveSubspaceMetric(), full_n_steps=300, **settings)[1].coef_)
-        finally:
-            numba.set_num_threads(before)
+    found = []
+    for n in (1, 2):
+        with on_threads(n):
+            found.append(spent(mixed(), SensitiveSubspaceMetric(), full_n_steps=300, **settings)[1].coef_)
     assert found[0].tolist() == found[1].tolist()
 
 
