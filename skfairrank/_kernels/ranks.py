@@ -15,7 +15,7 @@ import numpy as np
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.noise import exponentials
 from skfairrank._kernels.ragged import WIDE, score_range, widest
-from skfairrank._kernels.sorting import close_gaps
+from skfairrank._kernels.sorting import SMALL, close_gaps, stable_order
 from skfairrank._kernels.vectors import LANES, bits_of, float_of
 
 __all__ = [
@@ -76,51 +76,30 @@ def start(h, lo, n, sampler):
 
 
 @njit(counts=False, inner=True)
-def draw(key, query, sample, width, n, wide, sampler, order):
-    """Draw samples of the query that the sampler was started for.
+def draw(key, query, sample, n, wide, sampler, order):
+    """Draw eight samples of the query that the sampler was started for.
 
     Parameters
     ----------
     key : uint64
     query : int64
         Its number, which belongs to the noise.
-    sample, width : int64
-        The first sample and how many: `LANES`, with a first one that is a multiple of that; or 1.
+    sample : int64
+        The first sample, a multiple of `LANES`.
     n : int64
     wide : bool
         What `start` has returned.
     sampler : Sampler
-    order : ndarray of int64, shape (>= n * width,)
-        Filled in: ``order[p * width + s]`` is the item at position p of sample `sample` + s.
-    """
-    exponentials(key, query, sample, width, n, sampler.keys)
-    if width == LANES:
-        _sort(n, LANES, wide, sampler, order)
-    else:
-        _sort(n, 1, wide, sampler, order)
+    order : ndarray of int64, shape (>= n * LANES,)
+        Filled in: ``order[p * LANES + s]`` is the item at position p of sample `sample` + s.
 
-
-@njit(counts=False, inner=True)
-def _sort(n, width, wide, sampler, order):
-    """Turn exponential variables into orders, column by column of a table with n rows.
-
+    Notes
+    -----
     The network is Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M). It exchanges NaN like any number and loses none.
     """
     keys = sampler.keys
-    items = 1
-    while items < n:
-        items *= 2
-    # An item's number takes the place of its key's last bits, and is sorted with it: of equal keys the first item's is smaller.
-    if wide:
-        for i in range(n):
-            for s in range(width):
-                key = np.log(keys[i * width + s]) - sampler.score[i] + LIFT
-                keys[i * width + s] = float_of(np.uint64((bits_of(key) & -items) | i))
-    else:
-        for i in range(n):
-            for s in range(width):
-                key = keys[i * width + s] * sampler.inverse[i]
-                keys[i * width + s] = float_of(np.uint64((bits_of(key) & -items) | i))
+    exponentials(key, query, sample, LANES, n, keys)
+    items = _number_keys(n, LANES, wide, sampler)
     top = items // 2
     p = top
     while p > 0:
@@ -128,16 +107,48 @@ def _sort(n, width, wide, sampler, order):
         while True:
             for i in range(n - d):
                 if i & p == r:
-                    for s in range(width):
-                        a, b = keys[i * width + s], keys[(i + d) * width + s]
-                        keys[i * width + s] = a if a < b else b
-                        keys[(i + d) * width + s] = b if a < b else a
+                    for s in range(LANES):
+                        a, b = keys[i * LANES + s], keys[(i + d) * LANES + s]
+                        keys[i * LANES + s] = a if a < b else b
+                        keys[(i + d) * LANES + s] = b if a < b else a
             if q == p:
                 break
             d, q, r = q - p, q // 2, p
         p //= 2
-    for x in range(n * width):
+    for x in range(n * LANES):
         order[x] = bits_of(keys[x]) & (items - 1)
+
+
+@njit(counts=False, inner=True)
+def _number_keys(n, width, wide, sampler):
+    """Turn exponential variables into keys to be sorted upwards; returns what their last bits are counted to.
+
+    An item's number takes the place of its key's last bits, and is sorted with it: of equal keys the first item's is smaller.
+    """
+    keys, items = sampler.keys, 1
+    while items < n:
+        items *= 2
+    for i in range(n):
+        for s in range(width):
+            x = i * width + s
+            key = np.log(keys[x]) - sampler.score[i] + LIFT if wide else keys[x] * sampler.inverse[i]
+            keys[x] = float_of(np.uint64((bits_of(key) & -items) | i))
+    return items
+
+
+@njit(inner=True)
+def draw_one(key, query, sample, n, wide, sampler, order):
+    """As `draw`, for one sample: of the last one left, seven columns would be drawn for nothing."""
+    exponentials(key, query, sample, 1, n, sampler.keys)
+    _number_keys(n, 1, wide, sampler)
+    if n > SMALL:
+        stable_order(sampler.keys[:n], order, n)
+        return
+    for i in range(n):
+        before = 0
+        for j in range(n):
+            before += sampler.keys[j] < sampler.keys[i]
+        order[before] = i
 
 
 @njit(counts=False, inner=True)
@@ -149,10 +160,14 @@ def sum_over_samples(i, table):
     return total
 
 
-@njit(counts=False, inner=True)
-def _width(sample, n_samples):
-    """How many samples to draw at once: of the last one left, seven columns would be drawn for nothing."""
-    return 1 if sample == n_samples - 1 else LANES
+@njit(inner=True)
+def _draw_up_to(key, query, sample, n_samples, n, wide, sampler, order):
+    """Draw samples from `sample` on, of n_samples; returns how many stand side by side in `order`."""
+    if sample == n_samples - 1:
+        draw_one(key, query, sample, n, wide, sampler, order)
+        return 1
+    draw(key, query, sample, n, wide, sampler, order)
+    return LANES
 
 
 @njit
@@ -164,8 +179,7 @@ def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         wide = start(h, lo, n, sampler)
         for sample in range(0, n_samples, LANES):
-            width = _width(sample, n_samples)
-            draw(key, q, sample, width, n, wide, sampler, order)
+            width = _draw_up_to(key, q, sample, n_samples, n, wide, sampler, order)
             for s in range(min(width, n_samples - sample)):
                 for p in range(n):
                     ranks[sample + s, lo + order[p * width + s]] = p + 1
@@ -182,8 +196,7 @@ def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
         for x in range(n * LANES):
             total[x] = 0.0
         for sample in range(0, n_samples, LANES):
-            width = _width(sample, n_samples)
-            draw(key, q, sample, width, n, wide, sampler, order)
+            width = _draw_up_to(key, q, sample, n_samples, n, wide, sampler, order)
             # A total for each of the eight columns: one that is needed again at once would have to be waited for.
             for p in range(n):
                 for s in range(min(width, n_samples - sample)):

@@ -67,36 +67,24 @@ def descending_order(first, last, s, offsets, order, start):
                 order[lo - start + i] = lo + local[i]
 
 
-@njit(counts=False, inner=True)
-def _sift(key, order, root, n):
-    """Let order[root] sink until no key below it is larger."""
-    i = order[root]
-    while 2 * root + 1 < n:
-        child = 2 * root + 1
-        if child + 1 < n and key[order[child + 1]] > key[order[child]]:
-            child += 1
-        if key[order[child]] <= key[i]:
-            break
-        order[root] = order[child]
-        root = child
-    order[root] = i
-
-
 @njit(inner=True)
 def close_gaps(h, lo, n, out):
     """Scores of the same policy as h[lo : lo + n], the largest 0, none further than GAP below the one before it.
 
     Far apart, differences between scores would be rounded away, and with them the noise and the shares of equal scores. Such
-    queries are rare, so this sorts by a heap, which is soon compiled.
+    queries are rare, so this is Shell's sort, which is soon compiled.
     """
-    row, order = h[lo : lo + n], np.empty(n, np.int64)
+    row, order, step = h[lo : lo + n], np.empty(n, np.int64), n // 2
     for i in range(n):
         order[i] = i
-    for root in range(n // 2 - 1, -1, -1):
-        _sift(row, order, root, n)
-    for end in range(n - 1, 0, -1):
-        order[0], order[end] = order[end], order[0]
-        _sift(row, order, 0, end)
+    while step > 0:
+        for i in range(step, n):
+            moved, j = order[i], i
+            while j >= step and row[order[j - step]] > row[moved]:
+                order[j] = order[j - step]
+                j -= step
+            order[j] = moved
+        step //= 2
     out[order[n - 1]] = 0.0
     for j in range(n - 2, -1, -1):
         out[order[j]] = out[order[j + 1]] - min(row[order[j + 1]] - row[order[j]], GAP)
