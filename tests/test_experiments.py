@@ -104,9 +104,9 @@ def test_systems_are_made_with_the_hyperparameters_of_the_experiment(synthetic):
     """The values themselves: test_hyperparameters_are_those_of_tables_2_and_3."""
     strengths = {
         "Baseline": None,
-        "Baseline, softened": [0.5],
         "Project": None,
         "Drop z2": None,
+        "Drop z2, softened": [0.5],
         "Fair-PG-Rank": [25],
         "SenSTIR": [0.001],
         "SenSTIR, exact": [0.01],
@@ -130,7 +130,7 @@ def test_systems_are_made_with_the_hyperparameters_of_the_experiment(synthetic):
     assert all(made[family].metric is synthetic.metric for family in strengths if family.startswith("SenSTIR"))
     assert type(made["Project"][0]) is type(synthetic.metric) and type(made["Project"][1]) is PlackettLuceRanker
     np.testing.assert_array_equal(made["Drop z2"][0].fit_transform(synthetic.test.X), synthetic.test.X[:, :1])
-    assert made["Baseline, softened"].ranker is made["Baseline"]
+    assert made["Drop z2, softened"].ranker is made["Drop z2"] and made["Drop z2, softened"].factor == 0.5
     assert len({ranker.random_state for ranker in made["Random"]}) == 20
     with pytest.raises(ValueError, match="'Drop age' is no family of systems on Synthetic"):
         list(make_systems(synthetic, {"Drop age": None}, 0))

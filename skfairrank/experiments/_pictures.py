@@ -11,7 +11,7 @@ from skfairrank.inspection import ScoreContourDisplay, TradeoffDisplay
 
 __all__ = ["draw_contours", "draw_tradeoff", "unlike_pair"]
 
-N_SHOWN = 300  # of 1,000 items; more would hide the contours
+N_SHOWN = 200  # of 1,000 items; more would hide the contours
 
 
 def unlike_pair(side: Side) -> tuple[int, int]:
