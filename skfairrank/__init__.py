@@ -2,9 +2,9 @@
 
 from skfairrank._adapters import QueryRanker
 from skfairrank._path import SenSTIRPath, senstir_path
+from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.preprocessing import QueryScaler
-from skfairrank.rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 
 __all__ = [
     "FairPGRanker",

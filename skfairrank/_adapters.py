@@ -22,9 +22,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from skfairrank._arguments import names_queries
 from skfairrank._queries import Queries
+from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._validation import as_values
 from skfairrank.metrics._scorers import ranking_scores
-from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 
 __all__ = ["QueryRanker"]
 

@@ -13,13 +13,13 @@ from sklearn.utils.validation import _num_samples
 from skfairrank._arguments import names_queries
 from skfairrank._gradients import PLRank
 from skfairrank._queries import Queries
+from skfairrank._rankers import SenSTIRRanker
+from skfairrank._rankers._base import Streams
+from skfairrank._rankers._fitting import optimise
 from skfairrank._regularizers import Invariance
 from skfairrank._solvers import Problem, TrainingState, mean_utility
 from skfairrank.adversaries import make_adversary
 from skfairrank.plackett_luce import EXACT_LIMIT
-from skfairrank.rankers import SenSTIRRanker
-from skfairrank.rankers._base import Streams
-from skfairrank.rankers._fitting import optimise
 
 __all__ = ["SenSTIRPath", "senstir_path"]
 

@@ -25,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skfairrank import PlackettLuceRanker, QueryRanker, plackett_luce
+from skfairrank._rankers._ranking import RankingMixin
 from skfairrank.metrics import (
     ndcg_scorer,
     neg_group_exposure_disparity_scorer,
@@ -32,7 +33,6 @@ from skfairrank.metrics import (
     stochastic_ndcg_scorer,
 )
 from skfairrank.model_selection import QueryKFold
-from skfairrank.rankers._ranking import RankingMixin
 
 ROUNDS = 6
 

@@ -25,7 +25,9 @@ def problem(sizes=(5, 3, 1, 5, 4), d=6, K=2, seed=0, spread=1.0):
     rng = np.random.default_rng(seed)
     qid = np.repeat(np.arange(len(sizes)), sizes)
     X = spread * rng.normal(size=(len(qid), d))
-    metric = SensitiveSubspaceMetric(directions=rng.normal(size=(K, d)) * 3 + 0.1) if K else MahalanobisMetric(np.eye(d))
+    metric = (
+        SensitiveSubspaceMetric(directions=rng.normal(size=(K, d)) * 3 + 0.1) if K else MahalanobisMetric(np.eye(d))
+    )
     metric.fit(np.zeros((2, d)))
     batches = ArrayBatches(X, Queries.from_qid(qid, len(X)), Tables(np.zeros(len(X)), np.zeros(max(sizes))))
     return batches, metric, rng.normal(size=d)

@@ -23,9 +23,9 @@ from skfairrank._exposure import disparity_coefficients
 from skfairrank._gains import discounts
 from skfairrank._gradients import make_gradient
 from skfairrank._random import draw_keys
+from skfairrank._rankers._ranking import RankingMixin
 from skfairrank._regularizers import ExposureHinge
 from skfairrank.metrics import group_exposure_disparity, ndcg_score
-from skfairrank.rankers._ranking import RankingMixin
 from skfairrank.utilities import NDCG
 
 V = [[0.0, 1.0, 0.0, 0.0]]

@@ -86,9 +86,7 @@ def _guess(metric, name, estimator, X, qid):
     if given:
         problem = "whether it measures X as given or what the last step sees cannot be told, since it fits both"
     else:
-        problem = (
-            f"it was fitted on {metric.basis_.shape[1]} features that are neither those of X nor what the last step sees"
-        )
+        problem = f"it was fitted on {metric.basis_.shape[1]} features that are neither those of X nor what the last step sees"
     raise ValueError(
         f"metric is not the metric_ of a ranker here, and {name!r} is a pipeline: {problem}. Bring the rows to the features of "
         "the metric, as Z, and pass X_hypothetical=nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric)"

@@ -9,11 +9,11 @@ import pandas as pd
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._parameters import stores_parameters
+from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._fitting import fit_metric
-from skfairrank.rankers._base import PlackettLuceRanker
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairrank._arguments import names_queries
 from skfairrank._random import as_generator
-from skfairrank.rankers._base import ScoreRanker
+from skfairrank._rankers._base import ScoreRanker
 from skfairrank.scores import LinearScore
 
 __all__ = ["RandomRanker"]

@@ -17,16 +17,16 @@ from skfairrank._features import validate_features
 from skfairrank._gradients import SubsetSum, make_gradient
 from skfairrank._parameters import stores_parameters
 from skfairrank._random import spawn_generators
+from skfairrank._rankers._fitting import optimise
+from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
+from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank._rankers._scales import warn_of_scales
+from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank._regularizers import Regularizer
 from skfairrank._solvers import Problem, TrainingState
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_exact_limit
-from skfairrank.rankers._fitting import optimise
-from skfairrank.rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
-from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
-from skfairrank.rankers._scales import warn_of_scales
-from skfairrank.rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.scores import SCORES, make_score
 from skfairrank.utilities import UTILITIES, make_utility
 

@@ -6,8 +6,8 @@ import copy
 
 import numpy as np
 
+from skfairrank._rankers._progress import EarlyStopping, Progress
 from skfairrank._solvers import Problem, TrainingState, solve, train
-from skfairrank.rankers._progress import EarlyStopping, Progress
 
 __all__ = ["optimise"]
 

@@ -9,10 +9,10 @@ from sklearn.utils._param_validation import Interval
 from skfairrank._exposure import disparity_coefficients
 from skfairrank._gains import discounts
 from skfairrank._parameters import stores_parameters
+from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._regularizers import ExposureHinge, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.metrics._groups import check_groups
-from skfairrank.rankers._base import PlackettLuceRanker
 
 __all__ = ["FairPGRanker"]
 
