@@ -13,11 +13,11 @@ import scipy.stats
 from _data import shared_data
 from sklearn.utils import Bunch
 
+from skfairrank.datasets import _german_credit as german_credit
 from skfairrank.datasets import (
     encode_german_credit,
     fetch_german_credit,
     flip_sex,
-    german_credit,
     load_german_credit,
     make_credit_ranking,
 )

@@ -146,8 +146,14 @@ def public_modules():
 
 @pytest.mark.parametrize("module", public_modules())
 def test_api_page_lists_every_public_name(module):
+    """Each once: what a package takes from a module of its own may be listed there."""
+    text, listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), {}
+    for name, block in re.findall(r"currentmodule:: (\S+)\n(.*?)```", text, re.DOTALL):
+        listed[name] = set(re.findall(r"^   (\w+)$", block, re.MULTILINE))
     name = "skfairrank" + module
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    (block,) = re.findall(rf"currentmodule:: {re.escape(name)}\n.*?```", text, re.DOTALL)
-    listed = re.findall(r"^   (\w+)$", block, re.MULTILINE)
-    assert sorted(listed) == sorted(importlib.import_module(name).__all__)
+    here = importlib.import_module(name)
+    elsewhere = {
+        public for public in here.__all__ for other, names in listed.items()
+        if other != name and public in names and getattr(importlib.import_module(other), public) is getattr(here, public)
+    }  # fmt: skip
+    assert listed[name] | elsewhere == set(here.__all__) and not listed[name] & elsewhere
