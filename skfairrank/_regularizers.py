@@ -18,9 +18,9 @@ INITIAL_MULTIPLIER = 2.0  # lambda starts at 2 (Bower et al. 2021, appendix B)
 
 
 class Report(NamedTuple):
-    """What the history says of a step."""
+    """What the history says of a step; an `skfairrank.adversaries.Attack` says it too."""
 
-    value: float = 0.0
+    regularizer: float = 0.0
     query_distance: float = 0.0
 
 
@@ -105,7 +105,7 @@ class Invariance(Regularizer):
         attack = self.prepared.attack(batch, theta, self.multiplier)
         self.multiplier = attack.multiplier
         _linear.subtract(slope, self.strength, attack.gradient)
-        return Report(attack.regularizer, attack.query_distance)
+        return attack
 
     def minimize(self, run, zeros=None, forces=None):
         if not self.prepared.is_closed_form:

@@ -84,8 +84,7 @@ def over_queries(kernel, offsets, nanoseconds: float, *arguments) -> None:
         Rough time on one thread; small work stays on the calling one.
     """
     n_queries = len(offsets) - 1
-    n_blocks = _number_of_blocks(nanoseconds, n_queries) if is_worth_threads(nanoseconds) else 1
-    if n_blocks <= 1:
+    if nanoseconds < WORTH_A_THREAD or (n_blocks := _number_of_blocks(nanoseconds, n_queries)) <= 1:
         kernel(0, n_queries, *arguments)
         return
     cuts = np.searchsorted(offsets, np.linspace(offsets[0], offsets[-1], n_blocks + 1)[1:-1])
@@ -94,8 +93,7 @@ def over_queries(kernel, offsets, nanoseconds: float, *arguments) -> None:
 
 def over_range(kernel, n: int, nanoseconds: float, *arguments, step: int = 1) -> None:
     """Call ``kernel(first, last, *arguments)`` for equal parts of 0 to n - 1, cut at multiples of `step`."""
-    n_blocks = _number_of_blocks(nanoseconds, n) if is_worth_threads(nanoseconds) else 1
-    if n_blocks <= 1:
+    if nanoseconds < WORTH_A_THREAD or (n_blocks := _number_of_blocks(nanoseconds, n)) <= 1:
         kernel(0, n, *arguments)
         return
     cuts = np.linspace(0, n, n_blocks + 1)[1:-1] // step * step

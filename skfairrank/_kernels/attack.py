@@ -16,13 +16,13 @@ __all__ = [
     "OPEN",
     "SHARE",
     "STATE",
-    "mean_distance",
+    "WEIGHT",
     "settle",
 ]
 
-# The rows of the array `by_query`, (5, B), in which an attack's kernels keep what belongs to a query.
-FIRST_PATH, SHARE, LARGEST, DISTANCE, STATE = range(5)
-# Of the last row: pairing every item with itself is the cheapest plan; it may not be; that depends on a gap yet to be learned.
+# The rows of the array `by_query`, (6, B), in which an attack's kernels keep what belongs to a query.
+FIRST_PATH, SHARE, LARGEST, DISTANCE, STATE, WEIGHT = range(6)
+# Of the row STATE: pairing every item with itself is the cheapest plan; it may not be; that depends on a gap yet to be learned.
 _SETTLED, OPEN, ASKS = 0.0, 1.0, 2.0
 
 # Items of the largest query whose d_Q is found by assignment, which takes memory like the square of their number and time like
@@ -51,9 +51,9 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
     c : (P, K), e : (P, d)
         The paths' coefficients along the rows of `raw`, and their free moves.
     raw : (K, d)
-    by_query : (5, B)
+    by_query : (6, B)
         Holds FIRST_PATH. Filled are SHARE; LARGEST, the largest ||z(e_i)||; DISTANCE, the mean ||z(e_i)||^2, what pairing every
-        item with itself costs; and STATE.
+        item with itself costs; STATE; and WEIGHT, the weight over B.
     gradient : (d,)
         Zeros, to which the gradient of the mean regularizer in w is added, the moves being held.
 
@@ -113,6 +113,7 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
         by_query[LARGEST, b] = largest
         by_query[DISTANCE, b] = cost
         by_query[STATE, b] = may_trade + asks
+        by_query[WEIGHT, b] = weight[b] / B
     regularizer = 0.0
     for p in range(len(c)):
         inside, free = by_path[INSIDE, p], affordable * (by_path[CHANGE, p] - by_path[INSIDE, p])
@@ -129,12 +130,3 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
         for k in range(len(gradient)):
             gradient[k] += along * raw[r, k]
     return regularizer, distance / B, n_open, n_asking
-
-
-@njit(counts=False)
-def mean_distance(weight, by_query):
-    """The mean of weight times DISTANCE, summed as `settle` sums it: fits repeat to the bit."""
-    total = 0.0
-    for b in range(len(weight)):
-        total += weight[b] * by_query[DISTANCE, b]
-    return total / len(weight)

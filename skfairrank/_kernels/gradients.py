@@ -14,6 +14,7 @@ throughout, and `fall` is 1.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def _look_up_weights(n, wide, sampler, order, rankings):
             for x in range((n - 1) * LANES + s, -1, -LANES):
                 score = sampler.score[order[x]]
                 higher = max(top, score)
-                weight[x], fall[x + LANES] = np.exp(score - higher), np.exp(top - higher)
+                weight[x], fall[x + LANES] = math.exp(score - higher), math.exp(top - higher)
                 top = higher
     else:
         for x in range(n * LANES):

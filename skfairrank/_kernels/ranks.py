@@ -8,6 +8,7 @@ LLVM treats the eight columns at once.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ def start(h, lo, n, sampler):
     else:
         for i in range(n):
             sampler.score[i] = h[lo + i] - high
-            sampler.inverse[i] = np.exp(high - h[lo + i])
+            sampler.inverse[i] = math.exp(high - h[lo + i])
             sampler.weight[i] = 1.0 / sampler.inverse[i]
     return wide
 
@@ -131,7 +132,7 @@ def _number_keys(n, width, wide, sampler):
     for i in range(n):
         for s in range(width):
             x = i * width + s
-            key = np.log(keys[x]) - sampler.score[i] + LIFT if wide else keys[x] * sampler.inverse[i]
+            key = math.log(keys[x]) - sampler.score[i] + LIFT if wide else keys[x] * sampler.inverse[i]
             keys[x] = float_of(np.uint64((bits_of(key) & -items) | i))
     return items
 
@@ -231,9 +232,9 @@ def log_probability(first, last, h, offsets, ranks, out):
                 for j in range(n - 2, -1, -1):
                     x = h[lo + order[j]]
                     if x > top:
-                        top, rest = x, np.log1p(np.exp(rest + (top - x)))
+                        top, rest = x, math.log1p(math.exp(rest + (top - x)))
                     else:
-                        rest += np.log1p(np.exp((x - top) - rest))
+                        rest += math.log1p(math.exp((x - top) - rest))
                     total += (x - top) - rest
                 out[s, q] = min(total, 0.0)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.attack import ASKS, DISTANCE, FIRST_PATH, LARGEST, OPEN, SHARE, STATE
+from skfairrank._kernels.attack import ASKS, DISTANCE, FIRST_PATH, LARGEST, OPEN, SHARE, STATE, WEIGHT
 
 __all__ = ["assignment", "gap_room", "pair_work", "rounding", "smallest_gaps", "transport_distances", "transport_room"]
 
@@ -174,14 +174,17 @@ def assignment(cost, n, reals, ints):
 def transport_distances(first, last, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints):
     """Replace DISTANCE, the cost of pairing every item with itself, by d_Q in those queries first to last - 1 that are open.
 
+    Returns the sum of WEIGHT times DISTANCE over all of them.
+
     That is d_Q between the query and that query moved item by item by SHARE of its path's e, where item i follows path i modulo
     `n_starts` (0: a path of its own). The identity is the cheapest pairing if the diagonal holds every row's least cost up to
     rounding; else the assignment problem is solved. `reals` and `ints` are a `transport_room`.
     """
     d = X.shape[1]
-    costs = reals[d + 4 :]
+    costs, total = reals[d + 4 :], 0.0
     for b in range(first, last):
         if by_query[STATE, b] != OPEN:
+            total += by_query[WEIGHT, b] * by_query[DISTANCE, b]
             continue
         n, n_paths = offsets[b + 1] - offsets[b], n_starts
         if n_paths == 0:
@@ -208,3 +211,5 @@ def transport_distances(first, last, X, rows, offsets, basis, shrink, n_starts, 
             cheapest = assignment(costs, n, reals[d + 1 : d + 4], ints) / n
             if cheapest < by_query[DISTANCE, b]:
                 by_query[DISTANCE, b] = cheapest
+        total += by_query[WEIGHT, b] * by_query[DISTANCE, b]
+    return total

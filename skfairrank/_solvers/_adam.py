@@ -24,7 +24,8 @@ class Adam:
 
     def step(self, theta, slope):
         self.t += 1
-        _linear.adam_step(theta, slope, self.m, self.v, *_linear.adam_factors(self.t, self.learning_rate))
+        first, second = _linear.adam_factors(self.t, self.learning_rate)
+        _linear.adam_step(theta, slope, self.m, self.v, first, second)
 
 
 def train(
@@ -80,14 +81,14 @@ def train(
                     optimizer.reset()
                 h = score.values_of_rows(theta, batch.X, batch.rows)
                 in_scores, utility = gradient(batch, h, discount)
-                values[step] = regularizer.pull_scores(batch, h, gradient, in_scores)
+                value = regularizer.pull_scores(batch, h, gradient, in_scores)
                 if is_weighted:
                     scale_rows(batch.weight, batch.offsets, in_scores)
                     utility *= batch.weight
                 score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / len(utility), slope)
                 report = regularizer.pull(batch, theta, slope) if step >= regularizer.n_plain else NOTHING
                 utilities[step] = _linear.mean(utility)
-                values[step] += report.value
+                values[step] = value + report.regularizer
                 distances[step], multipliers[step] = report.query_distance, regularizer.multiplier
                 if alpha:
                     slope -= alpha * theta

@@ -145,7 +145,7 @@ class Run:
     def _iteration(self, v):
         (value, _), theta = self.utility(v), v / self.scale
         report = self.regularizer.pull(None, theta, np.zeros(len(theta)))
-        return _Iteration(theta, value, report.value, report.query_distance, self.regularizer.multiplier)
+        return _Iteration(theta, value, report.regularizer, report.query_distance, self.regularizer.multiplier)
 
     def record(self, v):
         self.iterations.append(self._iteration(v))

@@ -157,16 +157,15 @@ class DualStep:
 
     def __init__(self, kind: str, epsilon: float, in_raw_units: bool):
         self.epsilon, self._budget = epsilon, max(epsilon, 1e-12)
-        self.is_paper, self.may_leave_paper = kind == "paper" or (kind == "auto" and in_raw_units), kind == "auto"
-        self._has_risen = False
+        self.may_leave_paper, self._has_risen = kind == "auto", False
+        #: What a batch may spend on the average.
+        self.is_paper, self.most_spent = True, np.inf
+        if kind == "budget" or (kind == "auto" and not in_raw_units):
+            self._keep_budget()
 
-    @property
-    def most_spent(self) -> float:
-        """What a batch may spend on the average.
-
-        With this bound the steps of lambda are bounded, so that it neither runs away nor takes long to come back.
-        """
-        return np.inf if self.is_paper else 2.0 * self.epsilon
+    def _keep_budget(self):
+        # With this bound the steps of lambda are bounded, so that it neither runs away nor takes long to come back.
+        self.is_paper, self.most_spent = False, 2.0 * self.epsilon
 
     def __call__(self, lambda_: float, distance: float) -> float:
         if not self.is_paper:
@@ -179,5 +178,5 @@ class DualStep:
         self._has_risen |= moved > lambda_
         if self.may_leave_paper and self._has_risen and moved == self.LEAST < lambda_:
             # The authors' steps overshoot, and would do so again: up by far, and down to the floor at once.
-            self.is_paper = False
+            self._keep_budget()
         return moved

@@ -109,24 +109,21 @@ class LinearAscent:
         gradient : ndarray, shape (n_features,)
             Of the mean regularizer.
         """
-        paths = self._paths_for(batch.offsets.tobytes())
-        return self._attack(paths, self._draw(len(paths.size)), batch, w, lambda_, most_spent)
+        return self.attack_from(None, batch, w, lambda_, most_spent)
 
     def attack_from(self, starts, batch, w, lambda_, most_spent):
         """As `attack`, from given starts, which are overwritten.
 
         Parameters
         ----------
-        starts : ndarray of float64, shape (n_paths, n_directions, or n_features without directions)
+        starts : ndarray of float64, shape (n_paths, n_directions, or n_features without directions), or None
             With shared starts the first `n_starts` are those of queries of the size that comes first in the batch, the next
             `n_starts` those of the next size that comes up, and so on; item i of a query takes start i modulo `n_starts` of its
             size. Without: one for each row of the batch.
         """
-        return self._attack(self._paths_for(batch.offsets.tobytes()), starts, batch, w, lambda_, most_spent)
-
-    def _attack(self, paths, starts, batch, w, lambda_, most_spent):
-        size, by_path, by_query, widest, pair_work = paths
+        size, by_path, by_query, widest, pair_work = self._paths_for(batch.offsets.tobytes())
         P, raw, settings, pairing = len(size), self.raw, self._settings, self.pairing
+        starts = self._draw(P) if starts is None else starts
         c, e = (starts, np.zeros((P, self._n_features))) if len(raw) else (np.empty((P, 0)), starts)
         settings[LAMBDA], settings[MOST_SPENT], self._directions[0] = lambda_, most_spent, w
         if is_worth_threads(P * self._work):
@@ -163,7 +160,7 @@ class LinearAscent:
             first = np.array([self.n_starts * number[n] for n in sizes.tolist()])
         else:
             size, first = np.repeat(sizes, sizes).astype(np.float64), bounds[:-1]
-        by_path, by_query = np.zeros((6, len(size))), np.empty((5, len(sizes)))
+        by_path, by_query = np.zeros((6, len(size))), np.empty((6, len(sizes)))
         by_query[FIRST_PATH] = first
         return _Paths(size, by_path, by_query, *self.pairing.extent(sizes))
 

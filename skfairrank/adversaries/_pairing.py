@@ -13,7 +13,7 @@ from skfairrank._kernels.attack import (
     OPEN,
     SHARE,
     STATE,
-    mean_distance,
+    WEIGHT,
 )
 from skfairrank._kernels.transport import (
     gap_room,
@@ -57,11 +57,12 @@ class Pairing:
         spent, share : ndarray, shape (n_queries,)
             Mean cost of a query's items, and how much of its free moves a query keeps.
         """
-        sizes, by_query = np.diff(batch.offsets), np.empty((5, len(share)))
+        sizes, by_query = np.diff(batch.offsets), np.empty((6, len(share)))
         largest, gap = share * np.sqrt(np.maximum.reduceat(cost, batch.offsets[:-1])), self.gaps[batch.queries]
         is_open = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (np.abs(gap) < 2.0 * largest)
         by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST] = batch.offsets[:-1], share, largest
         by_query[DISTANCE], by_query[STATE] = share**2 * spent, np.where(is_open, np.where(gap <= 0.0, ASKS, OPEN), 0.0)
+        by_query[WEIGHT] = batch.weight / len(share)
         return self.settle_open(batch, e, 0, by_query, True, *self.extent(sizes))
 
     def extent(self, sizes) -> tuple[int, float]:
@@ -78,7 +79,7 @@ class Pairing:
         e : ndarray, shape (n_paths, n_features)
             Free moves; item i of a query follows its path i modulo `n_starts`, or its path i if that is 0.
         n_starts : int
-        by_query : ndarray, shape (5, n_queries)
+        by_query : ndarray, shape (6, n_queries)
             As `_kernels.attack.settle` leaves it.
         some_ask : bool
             Whether there may be queries that ask.
@@ -88,18 +89,17 @@ class Pairing:
         X, rows, offsets, basis, shrink = batch.X, batch.rows, batch.offsets, self.basis, self.shrink
         if some_ask:
             over_queries(self._learn, offsets, work, X, rows, offsets, batch.queries, by_query, widest)
-            if not (by_query[STATE] == OPEN).any():
-                return mean_distance(batch.weight, by_query)
+            if not (by_query[STATE] == OPEN).any():  # so that nothing more need be compiled
+                return float((by_query[WEIGHT] * by_query[DISTANCE]).sum())
         if is_worth_threads(work):
             over_queries(self._solve, offsets, work, X, rows, offsets, n_starts, e, by_query, widest)
-        else:
-            reals, ints = self._room
-            if widest > ints.shape[1]:
-                reals, ints = self._room = transport_room(basis.shape[1], widest)
-            transport_distances(
-                0, len(offsets) - 1, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints
-            )
-        return mean_distance(batch.weight, by_query)
+            by_query[STATE] = 0.0  # what follows only adds up
+        reals, ints = self._room
+        if widest > ints.shape[1]:
+            reals, ints = self._room = transport_room(basis.shape[1], widest)
+        return transport_distances(
+            0, len(offsets) - 1, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints
+        )
 
     def _learn(self, first, last, X, rows, offsets, queries, by_query, widest):
         # A batch may hold a query twice; whichever of two bounds of its gap is kept, it is right.
