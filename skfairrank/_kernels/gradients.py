@@ -9,7 +9,7 @@ and sums along a ranking run down or up the rows: flat loops, in which a number 
 Z_p is the sum of e = exp h over the items at positions >= p. Where scores are WIDE apart it may overflow or vanish, so e and all
 sums of it are kept relative to exp(top_p), the largest score that is left at p. From one position to the next that changes by the
 factor exp(top_p - top_{p-1}) <= 1, which is called `fall`. Where scores are not WIDE apart top is the query's largest score
-throughout, and `fall` is 1.
+throughout, and `fall`, which would be 1, is not read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Rankings(NamedTuple):
     weight : ndarray of float64
         e of the item there, relative to the largest one left.
     fall : ndarray of float64
-        exp(top_p - top_{p-1}).
+        exp(top_p - top_{p-1}); only where scores are WIDE apart.
     share : ndarray of float64
         1 / Z, relative to the largest one left.
     """
@@ -87,26 +87,28 @@ def _look_up_weights(n, wide, sampler, order, rankings):
                 top = higher
     else:
         for x in range(n * LANES):
-            weight[x], fall[x + LANES] = sampler.weight[order[x]], 1.0
-    _sum_upwards(n, weight, fall, share)
+            weight[x] = sampler.weight[order[x]]
+    _sum_upwards(n, wide, weight, fall, share)
     for x in range(n * LANES):
         share[x] = 1.0 / share[x]
 
 
 @njit(counts=False, inner=True)
-def _sum_upwards(n, values, fall, sums):
+def _sum_upwards(n, wide, values, fall, sums):
     """Fill in sums over an item and all after it."""
     for x in range((n - 1) * LANES, n * LANES):
         sums[x] = values[x]
-    for x in range((n - 1) * LANES - 1, -1, -1):
-        sums[x] = values[x] + sums[x + LANES] * fall[x + LANES]
+    for p in range(n - 2, -1, -1):
+        for s in range(LANES):
+            x = p * LANES + s
+            sums[x] = values[x] + (sums[x + LANES] * fall[x + LANES] if wide else sums[x + LANES])
 
 
 @njit(counts=False, inner=True)
-def _sum_downwards(n, values, fall):
+def _sum_downwards(n, wide, values, fall):
     """Turn values into sums over an item and all before it."""
     for x in range(LANES, n * LANES):
-        values[x] += values[x - LANES] * fall[x]
+        values[x] += values[x - LANES] * fall[x] if wide else values[x - LANES]
 
 
 @njit
@@ -159,7 +161,7 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
             for s in range(n_real):
                 worth[s] -= reference
                 total += worth[s]
-            _add_chances(n, n_real, order, rankings, worth, plain, weighted)
+            _add_chances(n, wide, n_real, order, rankings, worth, plain, weighted)
         mean = total / n_samples
         for i in range(n):
             gradient[lo + i] = (mean * sum_over_samples(i, plain) - sum_over_samples(i, weighted)) / n_samples
@@ -177,10 +179,10 @@ def _worth(n, discount, rankings, worth):
 
 
 @njit(counts=False, inner=True)
-def _add_chances(n, n_real, order, rankings, worth, plain, weighted):
+def _add_chances(n, wide, n_real, order, rankings, worth, plain, weighted):
     """Add e_i sum_{p <= r(i)} 1 / Z_p to `plain`, and that times the ranking's worth to `weighted`, by item and sample."""
     chance = rankings.share
-    _sum_downwards(n, chance, rankings.fall)
+    _sum_downwards(n, wide, chance, rankings.fall)
     for p in range(n):
         for s in range(n_real):
             c = chance[p * LANES + s] * rankings.weight[p * LANES + s]
@@ -236,7 +238,7 @@ def plrank(first, last, h, offsets, gain, stay, discount, key, n_samples, gradie
             _look_up_worth(lo, n, tables, orders[b], rankings)
             _look_up_weights(n, wide, sampler, orders[b], rankings)
             _subtract_others(n, n_samples, rankings, futures[b], future_sum)
-            _sum_choices(n, discount, rankings, futures[b], now, earlier)
+            _sum_choices(n, wide, discount, rankings, futures[b], now, earlier)
             _add_changes(n, min(LANES, n_samples - b * LANES), orders[b], rankings, futures[b], now, earlier, change)
         for i in range(n):
             gradient[lo + i] = sum_over_samples(i, change) / n_samples
@@ -266,19 +268,19 @@ def _subtract_others(n, n_samples, rankings, future, future_sum):
 
 
 @njit(counts=False, inner=True)
-def _sum_choices(n, discount, rankings, future, now, earlier):
+def _sum_choices(n, wide, discount, rankings, future, now, earlier):
     """Fill in sums over the positions up to p: `now` of R discount / Z, `earlier` of (F_{p+1} + R discount m) / Z."""
     _, reach, weight, fall, share = rankings
     for x in range(n * LANES):
         now[x] = weight[x] * rankings.gain[x]
-    _sum_upwards(n, now, fall, earlier)
+    _sum_upwards(n, wide, now, fall, earlier)
     for p in range(n):
         for s in range(LANES):
             x = p * LANES + s
             now[x] = reach[x] * discount[p] * share[x]
             earlier[x] = future[x + LANES] * share[x] + (earlier[x] * share[x]) * now[x]
-    _sum_downwards(n, now, fall)
-    _sum_downwards(n, earlier, fall)
+    _sum_downwards(n, wide, now, fall)
+    _sum_downwards(n, wide, earlier, fall)
 
 
 @njit(counts=False, inner=True)
