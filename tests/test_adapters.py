@@ -933,7 +933,7 @@ def test_metadata_are_requested_by_default():
     for estimator in (QueryRanker(Ridge()), Identity()):
         requests = estimator.get_metadata_routing()
         assert requests.fit.requests == {"qid": True, "sensitive_features": True}
-        assert {name for name, value in requests.score.requests.items() if value} == {"qid"}
+        assert {name for name, value in requests.score.requests.items() if value} == {"qid", "query_weight"}
 
 
 def test_weights_of_rows_that_agree_within_queries_are_xgboosts_weights_of_queries():

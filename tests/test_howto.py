@@ -1,6 +1,7 @@
 """The pages "How to add a ...": their examples run as they stand, and print what they should."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,11 @@ def blocks(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_example_of_a_page_runs(page, capsys):
-    namespace: dict = {"__name__": page.stem}
+def test_the_example_of_a_page_runs(page, capsys, tmp_path):
     assert blocks(page), "a page without an example"
-    for block in blocks(page):
-        exec(compile(block, str(page), "exec"), namespace)
+    script = tmp_path / f"{page.stem}.py"
+    script.write_text("\n\n".join(blocks(page)), encoding="utf-8")
+    runpy.run_path(str(script), run_name=page.stem)
     printed = capsys.readouterr().out.strip().splitlines()
     assert "False" not in printed
     if page.stem in PRINTS:
