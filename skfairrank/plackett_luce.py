@@ -134,16 +134,29 @@ def log_probability(scores, ranks, *, qid=None):
     integral = np.atleast_2d(integral)
     if integral.ndim != 2 or integral.shape[1] != len(scores):
         raise ValueError(f"ranks has shape {given.shape}: expected (n_samples, {len(scores)}), one rank per row.")
-    out = np.empty((len(integral), queries.n_queries))
-    h, r, work = queries.group(scores), queries.group(integral, axis=1), _ranks.probability_work(integral.size)
-    over_queries(_ranks.log_probability, queries.offsets, work, h, queries.offsets, r, out)
-    if np.isnan(out).any():
-        s, q = np.argwhere(np.isnan(out))[0]
-        raise ValueError(
-            f"ranks of query {queries.name(q)} in sample {s} are not a permutation of 1 to {queries.sizes[q]}: "
-            f"{integral[s][queries.rows(q)][:10].tolist()}."
-        )
+    out, grouped = np.empty((len(integral), queries.n_queries)), queries.group(integral, axis=1)
+    _check_permutations(grouped, queries)
+    h, work = queries.group(scores), _ranks.probability_work(integral.size)
+    over_queries(_ranks.log_probability, queries.offsets, work, h, queries.offsets, grouped, out)
     return out
+
+
+def _check_permutations(ranks, queries):
+    """Raise ValueError unless the ranks of each query are 1 to its size; `ranks` (n_samples, n_rows) are grouped by query."""
+    starts = np.repeat(queries.offsets[:-1], queries.sizes)
+    of_query = np.repeat(queries.sizes, queries.sizes)
+    # The place of a ranked row among all rows; the ranks of all queries are permutations if these are one.
+    places = np.sort(np.where((ranks >= 1) & (ranks <= of_query), starts + ranks - 1, -1), axis=1)
+    wrong = places != np.arange(ranks.shape[1])
+    if not wrong.any():
+        return
+    for s, row in enumerate(ranks):
+        for q, (lo, hi) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:], strict=True)):
+            if not np.array_equal(np.sort(row[lo:hi]), np.arange(1, hi - lo + 1)):
+                raise ValueError(
+                    f"ranks of query {queries.name(q)} in sample {s} are not a permutation of 1 to {hi - lo}: "
+                    f"{row[lo:hi][:10].tolist()}."
+                )
 
 
 @names_queries

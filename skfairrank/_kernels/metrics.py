@@ -38,7 +38,7 @@ def tie_averages(first, last, s, offsets, discount, out):
 @njit
 def ideal_sums(first, last, gain, offsets, discount, out):
     """Fill out[q] with the largest sum of gain times discount that an order of a query's rows can have."""
-    top = np.empty(SMALL)
+    top, is_first = np.empty(SMALL), np.empty(SMALL, np.bool_)
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         row, total, value = gain[lo : lo + n], 0.0, 0.0  # from 0, so that comparisons are vectorised
@@ -48,14 +48,14 @@ def ideal_sums(first, last, gain, offsets, discount, out):
                 total += gain[order[j]] * discount[j]
         else:
             for i in range(n):
-                top[i] = np.nan
+                is_first[i] = False
             for i in range(n):
                 value, larger = row[i], 0
                 for j in range(n):
                     larger += row[j] > value
-                top[larger] = value
+                top[larger], is_first[larger] = value, True
             for j in range(n):  # the places after the first of several equal gains are empty
-                if not np.isnan(top[j]):
+                if is_first[j]:
                     value = top[j]
                 total += value * discount[j]
         out[q] = total
@@ -105,7 +105,7 @@ def inversions(first, last, s1, s2, offsets, out):
 
 @njit
 def mean_hinge_over_pairs(first, last, ratio, merit, offsets, out):
-    """Fill out[q] with the mean of max(0, a_i - a_j) over the pairs with M_i >= M_j > 0, a the ratio; nan if there are none.
+    """Fill out[q] with the mean of max(0, a_i - a_j) over the pairs with M_i >= M_j > 0, a the ratio; 0 if there are none.
 
     n log n: with the ratios in descending order a_1 >= a_2 >= ..., the sum over pairs is that of (a_r - a_r+1) times the number
     of pairs with i among the first r and j among the others. Numbers are exact, no difference is negative: nothing cancels.
@@ -143,4 +143,4 @@ def mean_hinge_over_pairs(first, last, ratio, merit, offsets, out):
             between += (n_relevant - above[k]) - (passed - before) - 1 - _count_up_to(tree, k)
             passed += 1
             _count_one(tree, n_levels, k)
-        out[q] = total / n_pairs
+        out[q] = total / max(n_pairs, 1)

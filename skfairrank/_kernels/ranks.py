@@ -213,30 +213,24 @@ def sampling_work(n_rows, n_queries, n_samples):
 
 @njit
 def log_probability(first, last, h, offsets, ranks, out):
-    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)); NaN where ranks are no permutation."""
+    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)); ranks are permutations."""
     n_samples = ranks.shape[0]
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         order = np.empty(n, np.int64)
         for s in range(n_samples):
-            order[:] = -1
             for i in range(n):
-                r = ranks[s, lo + i] - 1
-                if r < 0 or r >= n or order[r] >= 0:
-                    out[s, q] = np.nan
-                    break
-                order[r] = i
-            else:
-                # The sum of exp h is exp(top) times exp(rest): beside a large top, rest would be rounded away.
-                total, top, rest = 0.0, h[lo + order[n - 1]], 0.0
-                for j in range(n - 2, -1, -1):
-                    x = h[lo + order[j]]
-                    if x > top:
-                        top, rest = x, math.log1p(math.exp(rest + (top - x)))
-                    else:
-                        rest += math.log1p(math.exp((x - top) - rest))
-                    total += (x - top) - rest
-                out[s, q] = min(total, 0.0)
+                order[ranks[s, lo + i] - 1] = i
+            # The sum of exp h is exp(top) times exp(rest): beside a large top, rest would be rounded away.
+            total, top, rest = 0.0, h[lo + order[n - 1]], 0.0
+            for j in range(n - 2, -1, -1):
+                x = h[lo + order[j]]
+                if x > top:
+                    top, rest = x, math.log1p(math.exp(rest + (top - x)))
+                else:
+                    rest += math.log1p(math.exp((x - top) - rest))
+                total += (x - top) - rest
+            out[s, q] = min(total, 0.0)
 
 
 def probability_work(n_ranks):

@@ -351,5 +351,6 @@ def individual_exposure_disparity(
     ratio, offsets, out = exposure / np.maximum(y, SMALLEST_MERIT), queries.offsets, np.empty(queries.n_queries)
     over_queries(mean_hinge_over_pairs, offsets, 5.0 * sorting_work(offsets), ratio, y, offsets, out)
     reason = "they have no relevant row"
-    per_query = PerQuery(out, ~np.isnan(out), "individual_exposure_disparity", reason, replace_undefined_by)
+    defined = np.maximum.reduceat(y, offsets[:-1]) > 0
+    per_query = PerQuery(out, defined, "individual_exposure_disparity", reason, replace_undefined_by)
     return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
