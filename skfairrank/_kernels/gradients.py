@@ -14,6 +14,7 @@ throughout, and `fall` is 1.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def _look_up_weights(n, wide, sampler, order, rankings):
             for x in range((n - 1) * LANES + s, -1, -LANES):
                 score = sampler.score[order[x]]
                 higher = max(top, score)
-                weight[x], fall[x + LANES] = np.exp(score - higher), np.exp(top - higher)
+                weight[x], fall[x + LANES] = math.exp(score - higher), math.exp(top - higher)
                 top = higher
     else:
         for x in range(n * LANES):
@@ -147,7 +148,7 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
             plain[x], weighted[x] = 0.0, 0.0
         reference, total = 0.0, 0.0
         for sample in range(0, n_samples, LANES):
-            draw(key, q, sample, LANES, n, wide, sampler, order)
+            draw(key, q, sample, n, wide, sampler, order)
             _look_up_worth(lo, n, tables, order, rankings)
             _look_up_weights(n, wide, sampler, order, rankings)
             _worth(n, discount, rankings, worth)
@@ -225,7 +226,7 @@ def plrank(first, last, h, offsets, gain, stay, discount, key, n_samples, gradie
         for p in range(n + 1):
             future_sum[p] = 0.0
         for b in range(n_blocks):
-            draw(key, q, b * LANES, LANES, n, wide, sampler, orders[b])
+            draw(key, q, b * LANES, n, wide, sampler, orders[b])
             _look_up_worth(lo, n, tables, orders[b], rankings)
             _sum_futures(n, min(LANES, n_samples - b * LANES), discount, rankings, futures[b], future_sum)
         utility[q] = future_sum[0] / n_samples

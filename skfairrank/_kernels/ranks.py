@@ -8,6 +8,7 @@ LLVM treats the eight columns at once.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from skfairrank._kernels.vectors import LANES, bits_of, float_of
 __all__ = [
     "Sampler",
     "draw",
+    "draw_alone",
     "log_probability",
     "make_sampler",
     "probability_work",
@@ -70,39 +72,43 @@ def start(h, lo, n, sampler):
     else:
         for i in range(n):
             sampler.score[i] = h[lo + i] - high
-            sampler.inverse[i] = np.exp(high - h[lo + i])
+            sampler.inverse[i] = math.exp(high - h[lo + i])
             sampler.weight[i] = 1.0 / sampler.inverse[i]
     return wide
 
 
 @njit(counts=False, inner=True)
-def draw(key, query, sample, width, n, wide, sampler, order):
-    """Draw samples of the query that the sampler was started for.
+def draw(key, query, sample, n, wide, sampler, order):
+    """Draw eight samples (`LANES`) of the query that the sampler was started for.
 
     Parameters
     ----------
     key : uint64
     query : int64
         Its number, which belongs to the noise.
-    sample, width : int64
-        The first sample and how many: `LANES`, with a first one that is a multiple of that; or 1.
+    sample : int64
+        The first of the samples, a multiple of eight.
     n : int64
     wide : bool
         What `start` has returned.
     sampler : Sampler
-    order : ndarray of int64, shape (>= n * width,)
-        Filled in: ``order[p * width + s]`` is the item at position p of sample `sample` + s.
+    order : ndarray of int64, shape (>= n * LANES,)
+        Filled in: ``order[p * LANES + s]`` is the item at position p of sample `sample` + s.
     """
-    exponentials(key, query, sample, width, n, sampler.keys)
-    if width == LANES:
-        _sort(n, LANES, wide, sampler, order)
-    else:
-        _sort(n, 1, wide, sampler, order)
+    exponentials(key, query, sample, LANES, n, sampler.keys)
+    _sort(n, LANES, wide, sampler, order)
+
+
+@njit(counts=False, inner=True)
+def draw_alone(key, query, sample, n, wide, sampler, order):
+    """As `draw`, a single sample, which may have any number: ``order[p]`` is the item at its position p."""
+    exponentials(key, query, sample, 1, n, sampler.keys)
+    _sort(n, 1, wide, sampler, order)
 
 
 @njit(counts=False, inner=True)
 def _sort(n, width, wide, sampler, order):
-    """Turn exponential variables into orders, column by column of a table with n rows.
+    """Turn exponential variables into orders, column by column of a table with n rows. (numba compiles each width by itself.)
 
     The network is Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M). It exchanges NaN like any number and loses none.
     """
@@ -114,7 +120,7 @@ def _sort(n, width, wide, sampler, order):
     if wide:
         for i in range(n):
             for s in range(width):
-                key = np.log(keys[i * width + s]) - sampler.score[i] + LIFT
+                key = math.log(keys[i * width + s]) - sampler.score[i] + LIFT
                 keys[i * width + s] = float_of(np.uint64((bits_of(key) & -items) | i))
     else:
         for i in range(n):
@@ -150,9 +156,16 @@ def sum_over_samples(i, table):
 
 
 @njit(counts=False, inner=True)
-def _width(sample, n_samples):
-    """How many samples to draw at once: of the last one left, seven columns would be drawn for nothing."""
-    return 1 if sample == n_samples - 1 else LANES
+def _draw_next(key, query, sample, n_samples, n, wide, sampler, order):
+    """Draw the samples from `sample` on, eight or what is left; returns how many columns `order` has, and how many of them count.
+
+    The last one is drawn alone, where it is alone: seven columns would be sorted for nothing.
+    """
+    if sample == n_samples - 1:
+        draw_alone(key, query, sample, n, wide, sampler, order)
+        return 1, 1
+    draw(key, query, sample, n, wide, sampler, order)
+    return LANES, min(LANES, n_samples - sample)
 
 
 @njit
@@ -164,9 +177,8 @@ def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         wide = start(h, lo, n, sampler)
         for sample in range(0, n_samples, LANES):
-            width = _width(sample, n_samples)
-            draw(key, q, sample, width, n, wide, sampler, order)
-            for s in range(min(width, n_samples - sample)):
+            width, n_real = _draw_next(key, q, sample, n_samples, n, wide, sampler, order)
+            for s in range(n_real):
                 for p in range(n):
                     ranks[sample + s, lo + order[p * width + s]] = p + 1
 
@@ -182,11 +194,10 @@ def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
         for x in range(n * LANES):
             total[x] = 0.0
         for sample in range(0, n_samples, LANES):
-            width = _width(sample, n_samples)
-            draw(key, q, sample, width, n, wide, sampler, order)
+            width, n_real = _draw_next(key, q, sample, n_samples, n, wide, sampler, order)
             # A total for each of the eight columns: one that is needed again at once would have to be waited for.
             for p in range(n):
-                for s in range(min(width, n_samples - sample)):
+                for s in range(n_real):
                     total[order[p * width + s] * LANES + s] += discount[p]
         for i in range(n):
             out[lo + i] = sum_over_samples(i, total) / n_samples
@@ -218,9 +229,9 @@ def log_probability(first, last, h, offsets, ranks, out):
                 for j in range(n - 2, -1, -1):
                     x = h[lo + order[j]]
                     if x > top:
-                        top, rest = x, np.log1p(np.exp(rest + (top - x)))
+                        top, rest = x, math.log1p(math.exp(rest + (top - x)))
                     else:
-                        rest += np.log1p(np.exp((x - top) - rest))
+                        rest += math.log1p(math.exp((x - top) - rest))
                     total += (x - top) - rest
                 out[s, q] = min(total, 0.0)
 
