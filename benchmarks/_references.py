@@ -7,7 +7,16 @@ import numpy as np
 from skfairrank._kernels._jit import njit
 from skfairrank._threads import over_queries
 
-__all__ = ["SHAPES", "adam_ascent", "control", "gumbel_ranks", "ndcg_by_loop", "nearest_by_double_loop", "senstir_step"]
+__all__ = [
+    "SHAPES",
+    "adam_ascent",
+    "control",
+    "gumbel_ranks",
+    "ndcg_by_loop",
+    "nearest_by_double_loop",
+    "reinforce",
+    "senstir_step",
+]
 
 # Queries per batch, items, features, sampled rankings, steps of each phase of the attack.
 SHAPES = {"synthetic": (1, 10, 2, 10, 20), "german": (10, 10, 29, 25, 20), "mslr": (10, 20, 135, 32, 40)}
@@ -44,7 +53,14 @@ def senstir_step(X, gain, w, V, rho, lambda_, n_samples, n_steps, rng):
 
     e = adam_ascent(full_gradient, np.zeros_like(X), 0.001, n_steps)
     gap = gap_inside + e @ w
-    # (c) REINFORCE with the samples' mean as baseline
+    # (c)
+    slope = reinforce(h, gain, n_samples, rng)
+    return np.einsum("bn,bnd->d", slope, X) / B - rho * np.einsum("bn,bnd->d", gap, inside + e) / B
+
+
+def reinforce(h, gain, n_samples, rng):
+    """Gradient of the expected NDCG by REINFORCE with the samples' mean as baseline; h and gain (queries, items)."""
+    B, n = h.shape
     noisy = h[:, None] + rng.gumbel(size=(B, n_samples, n))
     order = np.argsort(-noisy, axis=2)
     discount = 1 / np.log2(np.arange(n) + 2)
@@ -56,7 +72,7 @@ def senstir_step(X, gain, w, V, rho, lambda_, n_samples, n_steps, rng):
     score = (1 - weight * np.cumsum(1 / left, 2)) * (ndcg - ndcg.mean(1, keepdims=True))[..., None]
     slope = np.empty_like(score)
     np.put_along_axis(slope, order, score, 2)
-    return np.einsum("bn,bnd->d", slope.mean(1), X) / B - rho * np.einsum("bn,bnd->d", gap, inside + e) / B
+    return slope.mean(1)
 
 
 def gumbel_ranks(scores, sizes, n_samples, rng):

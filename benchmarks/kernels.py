@@ -1,24 +1,25 @@
 """What bounds each kernel, measured beside it: random numbers, sorting, square roots and divisions, memory, arithmetic.
 
 Each row sets a kernel against the least that its work must take: the same machine, arrays of the same size, and only the
-operations that cannot be left out.
+operations that cannot be left out. `--before PATH` sets training steps of this clone beside those of another one.
 """
 
 from __future__ import annotations
 
+import argparse
+import subprocess
+import sys
 import warnings
 from functools import partial
 
-from _tools import arguments, header, number, side_by_side, table, time_text
+from _tools import ROOT, header, number, ratio, side_by_side, table, time_text
 
 # isort: split
 import numba
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from _references import reinforce
 
-from skfairrank._kernels import ascent, exact, linear, noise, plans, policy, vectors
+from skfairrank._kernels import ascent, exact, gradients, linear, noise, plans, ranks
 from skfairrank._kernels._jit import REASSOCIATE, njit
 from skfairrank._kernels.vectors import LANES
 from skfairrank.plackett_luce import sample_rankings
@@ -42,46 +43,12 @@ def read(X):
     return total
 
 
-@intrinsic
-def compare_and_add(_, n, keys, out):
-    """n times what REINFORCE does with a pair of items in eight samples: two comparisons, two sums, one count."""
-
-    def write(builder, n, keys, out):
-        chains = 4  # independent of each other, as the kernel's four items are
-        sums = [vectors.variable(builder, vectors.constant(vectors.DOUBLES, 0.0)) for _ in range(2 * chains)]
-        counts = [vectors.variable(builder, vectors.constant(vectors.INTS, 0)) for _ in range(chains)]
-        limits = [vectors.load(builder, keys, vectors.integer(c), vectors.INTS) for c in range(chains)]
-        one = vectors.constant(vectors.DOUBLES, 1.0)
-        with cgutils.for_range(builder, builder.sdiv(n, vectors.integer(chains))) as loop:
-            key = vectors.load(builder, keys, builder.and_(loop.index, vectors.integer(15)), vectors.INTS)
-            for c in range(chains):
-                first = builder.icmp_signed("<", key, limits[c])
-                second = builder.icmp_signed(">", key, limits[c])
-                for total, mask in ((sums[c], first), (sums[chains + c], second)):
-                    old = builder.load(total)
-                    builder.store(builder.select(mask, builder.fadd(old, one), old), total)
-                builder.store(builder.sub(builder.load(counts[c]), builder.sext(first, vectors.INTS)), counts[c])
-        for i, total in enumerate(sums):
-            vectors.store(builder, builder.load(total), out, vectors.integer(i))
-        for i, total in enumerate(counts):
-            vectors.store(
-                builder, builder.sitofp(builder.load(total), vectors.DOUBLES), out, vectors.integer(len(sums) + i)
-            )
-
-    return types.void(n, keys, out), vectors.kernel(write)
-
-
 @njit
-def comparisons(n, keys, out):
-    compare_and_add(n, keys, out)
-
-
-@njit
-def noise_alone(key, B, groups, size, scale, out):
+def noise_alone(key, B, n_samples, n, out):
     """Exponential variables of B queries, in a buffer that stays in the first-level cache."""
     for q in range(B):
-        for g in range(groups):
-            noise.scaled_exponentials(key, q, g, size // 2, scale, out)
+        for sample in range(0, n_samples, LANES):
+            noise.exponentials(key, q, sample, LANES, n, out)
 
 
 @njit(fastmath=REASSOCIATE)
@@ -125,47 +92,80 @@ def queries_of(B, n, rng):
 
 def sampling(quick):
     rows = []
-    for n in (5, 10, 20, 50, 100, 300):
+    for n in (5, 10, 15, 20, 30, 50, 100, 300):
         rng, N = np.random.default_rng(0), 32
         B = max(2, 2000 // n)
         h, offsets, gain, discount = queries_of(B, n, rng)
-        gradient, utility = np.empty(B * n), np.empty(B)
-        ranks, qid, key = np.empty((N, B * n), np.int64), np.repeat(np.arange(B), n), np.uint64(1)
-        size, pairs = (n + n % 2) * LANES, 100_000
-        scale, buffer = np.ones(size), np.empty(size)
-        keys, sums = rng.integers(0, 100, (16, LANES)), np.empty((12, LANES))
+        gradient, utility, nobody_leaves = np.empty(B * n), np.empty(B), np.empty(0)
+        found, qid, key = np.empty((N, B * n), np.int64), np.repeat(np.arange(B), n), np.uint64(1)
+        by_gradient = 0, B, h, offsets, gain, nobody_leaves, discount, key, N, gradient, utility
         s = side_by_side(
             {
-                "noise": partial(noise_alone, key, B, N // LANES, size, scale, buffer),
-                "pairs": partial(comparisons, pairs, keys, sums),
-                "ranks": partial(policy.sample_ranks, 0, B, h, offsets, key, N, ranks),
-                "reinforce": partial(policy.reinforce, 0, B, h, offsets, gain, discount, key, N, gradient, utility),
-                "plrank": partial(policy.plrank, 0, B, h, offsets, gain, discount, key, N, gradient, utility),
+                "numpy": partial(reinforce, h.reshape(B, n), gain.reshape(B, n), N, rng),
+                "noise": partial(noise_alone, key, B, N, n, np.empty((n + 1) * LANES)),
+                "ranks": partial(ranks.sample_ranks, 0, B, h, offsets, key, N, found),
+                "reinforce": partial(gradients.reinforce, *by_gradient),
+                "plrank": partial(gradients.plrank, *by_gradient),
                 "public": partial(sample_rankings, h, qid=qid, n_samples=N, random_state=rng),
-                "numpy": partial(rng.standard_exponential, out=np.empty(B * n * N)),
             },
             rounds=3 if quick else 7,
         )
         each = {name: 1e9 * float(np.median(t)) / (N * B * n) for name, t in s.items()}
-        compared = 1e9 * float(np.median(s["pairs"])) / (pairs * LANES) * n
-        share = each["reinforce"] / (each["noise"] + compared)
-        rows.append(
-            [str(n), each["numpy"], each["noise"], compared, each["reinforce"], share]
-            + [each[k] for k in ("ranks", "plrank", "public")]
-        )
+        rows.append([str(n), *each.values(), ratio(s["numpy"], s["reinforce"])])
     table(
         "Sampling: nanoseconds for each item of each sampled ranking, by query size; CPU time",
         [
             "items",
-            "NumPy's noise",
+            "REINFORCE in NumPy",
             "noise alone",
-            "pairs alone",
-            "reinforce",
-            "of both alone",
             "sample_ranks",
+            "reinforce",
             "plrank",
             "sample_rankings",
+            "reinforce, than NumPy",
         ],
+        rows,
+    )
+
+
+# Run in a process of its own, in the folder of the clone.
+STEP = """
+import sys, time, warnings
+import numpy as np
+from skfairrank import PlackettLuceRanker
+warnings.simplefilter("ignore")
+n, n_samples, n_steps = map(int, sys.argv[2:])
+rng = np.random.default_rng(0)
+X, y, qid = rng.normal(size=(100 * n, 5)), rng.integers(0, 5, 100 * n).astype(float), np.repeat(np.arange(100), n)
+def fit(max_iter):
+    start = time.process_time()
+    PlackettLuceRanker(gradient=sys.argv[1], max_iter=max_iter, n_samples=n_samples, random_state=0).fit(X, y, qid=qid)
+    return time.process_time() - start
+fit(5)
+print(min(fit(20 + n_steps) - fit(20) for _ in range(5)) / n_steps)
+"""
+
+
+def step_seconds(tree, kind, n, n_samples, n_steps) -> float:
+    command = [sys.executable, "-c", STEP, kind, *map(str, (n, n_samples, n_steps))]
+    return float(subprocess.run(command, cwd=tree, check=True, capture_output=True, text=True).stdout)
+
+
+def steps(quick, before):
+    rows = []
+    for kind in ("reinforce", "plrank"):
+        for n, n_samples in ((10, 10), (10, 25), (15, 25), (20, 32), (50, 32)):
+            seconds = np.array(
+                [
+                    [step_seconds(tree, kind, n, n_samples, 4000 // n) for tree in (before, ROOT)]
+                    for _ in range(1 if quick else 3)
+                ]
+            )
+            theirs, ours = seconds.min(axis=0)
+            rows.append([f"{kind}, 10 queries of {n}, {n_samples}", time_text(theirs), time_text(ours), ours / theirs])
+    table(
+        "A training step without a regulariser (sampled rankings last), CPU time",
+        ["step", str(before), "here", "ratio"],
         rows,
     )
 
@@ -252,7 +252,9 @@ def subsets(quick):
         gradient, utility = np.empty(B * n), np.empty(B)
         s = side_by_side(
             {
-                "exact": partial(exact.exact_gradient, 0, B, h, offsets, gain, discount, gradient, utility),
+                "exact": partial(
+                    exact.exact_gradient, 0, B, h, offsets, gain, np.empty(0), discount, gradient, utility
+                ),
                 "values": partial(exact.expected_discounts, 0, B, h, offsets, discount, gradient),
                 "bound": partial(same_operations, value, reach, 10),
             },
@@ -294,12 +296,18 @@ def transport(quick):
 
 
 def main():
-    quick = arguments(__doc__).quick
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a smaller share of the work; ratios are rougher")
+    parser.add_argument("--before", help="another clone, whose training steps are measured beside those of this one")
+    asked = parser.parse_args()
+    quick = asked.quick
     warnings.simplefilter("ignore")
     numba.set_num_threads(1)
     print(header())
     for part in (sampling, ascents, memory_bound, subsets, transport):
         part(quick)
+    if asked.before:
+        steps(quick, asked.before)
 
 
 if __name__ == "__main__":
