@@ -48,7 +48,7 @@ def noise_alone(key, B, n_samples, n, out):
     """Exponential variables of B queries, in a buffer that stays in the first-level cache."""
     for q in range(B):
         for sample in range(0, n_samples, LANES):
-            noise.exponentials(key, q, sample, LANES, n, out)
+            noise.exponentials(key, q, sample // LANES, n, out)
 
 
 @njit(fastmath=REASSOCIATE)

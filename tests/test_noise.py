@@ -30,8 +30,13 @@ def philox(counter, key):
 
 
 @numba.njit
-def fill(key, query, sample, width, n, out):
-    noise.exponentials(key, query, sample, width, n, out)
+def fill(key, query, block, n, out):
+    noise.exponentials(key, query, block, n, out)
+
+
+@numba.njit
+def fill_one(key, query, sample, n, out):
+    noise.exponentials_of_one(key, query, sample, n, out)
 
 
 @numba.njit
@@ -42,7 +47,7 @@ def exponential_of(bits, out):
 
 def numbers(key=SEVEN, query=0, group=0, half=1):
     out = np.empty((2 * half, LANES))
-    fill(key, query, group * LANES, LANES, 2 * half, out.reshape(-1))
+    fill(key, query, group, 2 * half, out.reshape(-1))
     return out
 
 
@@ -72,7 +77,7 @@ def test_numbers_are_those_of_their_counters(half):
     np.testing.assert_allclose(got, expected, rtol=5e-16)
     alone = np.empty(2 * half)
     for s in range(LANES):
-        fill(key, 5, 2 * LANES + s, 1, 2 * half, alone)
+        fill_one(key, 5, 2 * LANES + s, 2 * half, alone)
         np.testing.assert_array_equal(alone, got[:, s])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.vectors import LANES, bits_of, float_of
 
-__all__ = ["exponential", "exponentials", "philox"]
+__all__ = ["exponential", "exponentials", "exponentials_of_one", "philox"]
 
 MULTIPLIER_0, MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 WEYL_0, WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -51,31 +51,40 @@ def exponential(bits):
 
 
 @njit(counts=False, inner=True)
-def exponentials(key, query, sample, width, n, out):
-    """Fill `out` with standard exponential variables for n items (and one more if n is odd) and `width` samples.
+def exponentials(key, query, block, n, out):
+    """Fill `out` with standard exponential variables for n items (and one more if n is odd) and eight samples.
 
     Parameters
     ----------
     key : uint64
-    query : int64
-    sample : int64
-        The first of the samples.
-    width : int64
-        `LANES`, where `sample` is a multiple of that; or 1.
+    query, block : int64
+        The samples are block * LANES and the seven after it.
     n : int64
-    out : ndarray of float64, shape (>= (n + n % 2) * width,)
-        The number of item i and sample `sample` + s is written to ``out[i * width + s]``.
+    out : ndarray of float64, shape (>= (n + n % 2) * LANES,)
+        The number of item i and sample block * LANES + s is written to ``out[i * LANES + s]``.
 
     Notes
     -----
     The counter (b * LANES + s, block, query, 0) gives two numbers, one for item b and one for item b + ceil(n / 2) of sample
     block * LANES + s.
     """
-    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(sample // LANES), np.uint64(query)
+    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(block), np.uint64(query)
     # Unsigned indices: a signed one may count from the end, and the loop would not be vectorised.
-    start, step, half = np.uint64(sample % LANES), np.uint64(LANES // width), np.uint64((n + n % 2) // 2 * width)
+    half = np.uint64((n + n % 2) // 2 * LANES)
     for b in range(half):
         i = np.uint64(b)
-        w0, w1, w2, w3 = philox(start + i * step, c1, c2, np.uint64(0), k0, k1)
+        w0, w1, w2, w3 = philox(i, c1, c2, np.uint64(0), k0, k1)
+        out[i] = exponential((w1 << HALF) | w0)
+        out[i + half] = exponential((w3 << HALF) | w2)
+
+
+@njit(counts=False, inner=True)
+def exponentials_of_one(key, query, sample, n, out):
+    """The numbers of one sample alone, to the same bits: that of item i is written to ``out[i]``."""
+    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(sample // LANES), np.uint64(query)
+    half = np.uint64((n + n % 2) // 2)
+    for b in range(half):
+        i = np.uint64(b)
+        w0, w1, w2, w3 = philox(i * np.uint64(LANES) + np.uint64(sample % LANES), c1, c2, np.uint64(0), k0, k1)
         out[i] = exponential((w1 << HALF) | w0)
         out[i + half] = exponential((w3 << HALF) | w2)

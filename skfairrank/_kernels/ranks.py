@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.noise import exponentials
+from skfairrank._kernels.counting import count_smaller
+from skfairrank._kernels.noise import exponentials, exponentials_of_one
 from skfairrank._kernels.ragged import WIDE, score_range, widest
 from skfairrank._kernels.sorting import SMALL, close_gaps, stable_order
 from skfairrank._kernels.vectors import LANES, bits_of, float_of
@@ -32,6 +33,8 @@ __all__ = [
     "sum_over_samples",
 ]
 
+# Up to how many items counting is faster than sorting (benchmarks).
+COUNTED = 32
 # No -log(u) is below exp(-LIFT). So keys are positive also as logarithms, and ordered as their bits are.
 LIFT = 64.0
 
@@ -99,7 +102,7 @@ def draw(key, query, sample, n, wide, sampler, order):
     The network is Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M). It exchanges NaN like any number and loses none.
     """
     keys = sampler.keys
-    exponentials(key, query, sample, LANES, n, keys)
+    exponentials(key, query, sample // LANES, n, keys)
     items = _number_keys(n, LANES, wide, sampler)
     top = items // 2
     p = top
@@ -140,15 +143,15 @@ def _number_keys(n, width, wide, sampler):
 @njit(inner=True)
 def draw_one(key, query, sample, n, wide, sampler, order):
     """As `draw`, for one sample: of the last one left, seven columns would be drawn for nothing."""
-    exponentials(key, query, sample, 1, n, sampler.keys)
+    exponentials_of_one(key, query, sample, n, sampler.keys)
     _number_keys(n, 1, wide, sampler)
     if n > SMALL:
         stable_order(sampler.keys[:n], order, n)
         return
     for i in range(n):
-        before = 0
+        own, before = bits_of(sampler.keys[i]), 0  # bits, which differ also where keys are NaN: every place is filled
         for j in range(n):
-            before += sampler.keys[j] < sampler.keys[i]
+            before += bits_of(sampler.keys[j]) < own
         order[before] = i
 
 
@@ -162,12 +165,22 @@ def sum_over_samples(i, table):
 
 
 @njit(inner=True)
-def _draw_up_to(key, query, sample, n_samples, n, wide, sampler, order):
-    """Draw samples from `sample` on, of n_samples; returns how many stand side by side in `order`."""
+def _rank_up_to(key, query, sample, n_samples, n, wide, sampler, order, rank):
+    """Draw samples from `sample` on, of n_samples; returns how many stand side by side in `rank`, a row for each item."""
     if sample == n_samples - 1:
         draw_one(key, query, sample, n, wide, sampler, order)
+        for p in range(n):
+            rank[order[p]] = p
         return 1
-    draw(key, query, sample, n, wide, sampler, order)
+    if n <= COUNTED:
+        exponentials(key, query, sample // LANES, n, sampler.keys)
+        _number_keys(n, LANES, wide, sampler)
+        count_smaller(n, sampler.keys, rank)
+    else:
+        draw(key, query, sample, n, wide, sampler, order)
+        for p in range(n):
+            for s in range(LANES):
+                rank[order[p * LANES + s] * LANES + s] = p
     return LANES
 
 
@@ -175,35 +188,37 @@ def _draw_up_to(key, query, sample, n_samples, n, wide, sampler, order):
 def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
     """Fill ranks[s, row] (1-based) for the queries first to last - 1."""
     most = widest(first, last, offsets)
-    sampler, order = make_sampler(most), np.empty(most * LANES, np.int64)
+    sampler, order, rank = make_sampler(most), np.empty(most * LANES, np.int64), np.empty(most * LANES, np.int64)
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         wide = start(h, lo, n, sampler)
         for sample in range(0, n_samples, LANES):
-            width = _draw_up_to(key, q, sample, n_samples, n, wide, sampler, order)
+            width = _rank_up_to(key, q, sample, n_samples, n, wide, sampler, order, rank)
             for s in range(min(width, n_samples - sample)):
-                for p in range(n):
-                    ranks[sample + s, lo + order[p * width + s]] = p + 1
+                for i in range(n):
+                    ranks[sample + s, lo + i] = rank[i * width + s] + 1
 
 
 @njit
 def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
     """Fill out[row] with the mean over samples of the discount of its rank."""
     most = widest(first, last, offsets)
-    sampler, order, total = make_sampler(most), np.empty(most * LANES, np.int64), np.empty(most * LANES)
+    sampler, order, rank = make_sampler(most), np.empty(most * LANES, np.int64), np.empty(most * LANES, np.int64)
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         wide = start(h, lo, n, sampler)
-        for x in range(n * LANES):
-            total[x] = 0.0
-        for sample in range(0, n_samples, LANES):
-            width = _draw_up_to(key, q, sample, n_samples, n, wide, sampler, order)
-            # A total for each of the eight columns: one that is needed again at once would have to be waited for.
-            for p in range(n):
-                for s in range(min(width, n_samples - sample)):
-                    total[order[p * width + s] * LANES + s] += discount[p]
         for i in range(n):
-            out[lo + i] = sum_over_samples(i, total) / n_samples
+            out[lo + i] = 0.0
+        for sample in range(0, n_samples, LANES):
+            width = _rank_up_to(key, q, sample, n_samples, n, wide, sampler, order, rank)
+            n_real = min(width, n_samples - sample)
+            for i in range(n):
+                total = 0.0
+                for s in range(n_real):
+                    total += discount[rank[i * width + s]]
+                out[lo + i] += total
+        for i in range(n):
+            out[lo + i] /= n_samples
 
 
 def sampling_work(n_rows, n_queries, n_samples):
