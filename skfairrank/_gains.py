@@ -21,11 +21,9 @@ __all__ = [
     "gains",
     "ideal_dcg",
     "normalized_gains",
-    "normalized_gains_of_rows",
     "sorting_work",
 ]
 
-_BLOCK = 1 << 16  # rows at once
 _MOST_GRADES = 50
 
 
@@ -117,14 +115,3 @@ def normalized_gains(y: np.ndarray, offsets: np.ndarray, discount: np.ndarray, g
     g = gains(y, offsets, gain)
     ideal = np.repeat(ideal_dcg(g, offsets, discount), np.diff(offsets))
     return np.divide(g, ideal, out=np.zeros_like(g), where=ideal > 0)
-
-
-def normalized_gains_of_rows(y: np.ndarray, queries, discount: np.ndarray, gain: str = "exp2") -> np.ndarray:
-    """`normalized_gains` for relevances in the caller's row order; block by block, so that it needs little memory."""
-    out, offsets, last = np.empty(len(y)), queries.offsets, 0
-    while last < queries.n_queries:
-        first = last
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
-        rows = queries.order[offsets[first] : offsets[last]]
-        out[rows] = normalized_gains(y[rows], offsets[first : last + 1] - offsets[first], discount, gain)
-    return out

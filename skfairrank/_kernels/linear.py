@@ -1,4 +1,4 @@
-"""Batches of rows picked from X, linear scores of them, their pull-back, and an Adam step. X may be memory-mapped."""
+"""Linear scores of rows of X, their pull-back, and an Adam step. X may be memory-mapped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ __all__ = [
     "dot_with_row",
     "linear_scores",
     "mean",
-    "pick_rows",
     "pull_back",
     "pull_back_blocks",
     "subtract",
@@ -24,7 +23,7 @@ __all__ = [
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
 
 
-@njit(fastmath=REASSOCIATE, counts=False)
+@njit(fastmath=REASSOCIATE, counts=False, inner=True)
 def dot(x, y):
     """x . y, summed in double precision."""
     total = 0.0
@@ -33,29 +32,13 @@ def dot(x, y):
     return total
 
 
-@njit(fastmath=REASSOCIATE, counts=False)
+@njit(fastmath=REASSOCIATE, counts=False, inner=True)
 def dot_with_row(A, r, x):
     """A[r] . x, without making a view of the row."""
     total = 0.0
     for k in range(len(x)):
         total += A[r, k] * x[k]
     return total
-
-
-@njit(counts=False)
-def pick_rows(chosen, order, query_offsets, gain, offsets, rows, gains):
-    """Lay out batches one behind the other: chosen[s] are the queries of batch s, offsets[s] will tell its rows apart."""
-    at = 0
-    for s in range(len(chosen)):
-        start = at
-        offsets[s, 0] = 0
-        for b in range(chosen.shape[1]):
-            q = chosen[s, b]
-            for i in range(query_offsets[q], query_offsets[q + 1]):
-                rows[at] = order[i]
-                gains[at] = gain[order[i]]
-                at += 1
-            offsets[s, b + 1] = at - start
 
 
 @njit(counts=False)

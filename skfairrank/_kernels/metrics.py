@@ -11,7 +11,7 @@ from skfairrank._kernels.sorting import SMALL, descending_order
 __all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averages"]
 
 
-@njit
+@njit(inner=True)
 def _descending(first, last, s, offsets):
     """Positions of the rows of queries first to last - 1 in descending order of s; they begin at position offsets[first]."""
     order = np.empty(offsets[last] - offsets[first], np.int64)
@@ -61,7 +61,7 @@ def ideal_sums(first, last, gain, offsets, discount, out):
         out[q] = total
 
 
-@njit(counts=False)
+@njit(counts=False, inner=True)
 def _count_up_to(tree, i):
     """How many of 1 to i a binary indexed tree has counted."""
     total = 0
@@ -71,7 +71,7 @@ def _count_up_to(tree, i):
     return total
 
 
-@njit(counts=False)
+@njit(counts=False, inner=True)
 def _count_one(tree, n, i):
     """Count i, one of 1 to n."""
     while i <= n:

@@ -45,7 +45,7 @@ def transport_room(n_features: int, widest: int) -> tuple[np.ndarray, np.ndarray
     return np.empty((n_features + 4 + widest, 2 * widest)), np.empty((5, widest), np.int64)
 
 
-@njit(counts=False)
+@njit(counts=False, inner=True)
 def _differences(X, rows, lo, n, reals):
     """Fill reals[k, i] with feature k of x_i - x_0, since only differences count and an offset costs digits.
 
@@ -61,7 +61,7 @@ def _differences(X, rows, lo, n, reals):
     return largest
 
 
-@njit(counts=False)
+@njit(counts=False, inner=True)
 def _shrink(n, basis, shrink, reals):
     """Replace the vectors in the first n columns of `reals` by their z. Row d is scratch space."""
     d = basis.shape[1]
