@@ -38,8 +38,8 @@ class SenSTIRRanker(PlackettLuceRanker):
 
     Maximises, by Algorithm 1 of Bower et al. (2021), ``mean U(q) - rho R - alpha / 2 ||coef_||^2`` with ``U`` the
     expected NDCG of the Plackett-Luce policy and ``R`` the largest mean ``1/2 ||h(q) - h(q')||^2`` over hypothetical
-    queries q' whose mean distance ``d_Q(q, q')`` from q is at most `epsilon`. Scores h are linear. Items are paired
-    with their own attacked copies.
+    queries q' whose mean distance ``d_Q(q, q')`` from q is at most `epsilon`. Scores h are linear unless `score_function` says
+    otherwise. Items are paired with their own attacked copies.
 
     Parameters
     ----------
@@ -56,13 +56,15 @@ class SenSTIRRanker(PlackettLuceRanker):
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
 validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         As for `PlackettLuceRanker`.
-    adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent"}, default="ascent"
-        How q' is found. "ascent": Adam along the sensitive directions, then freely (the paper's). "exact": the supremum within
-        `subspace_radius` and the budget `epsilon`, in closed form. "exact_box": within `subspace_radius` along each direction and
-        `feature_radius` in each feature, in closed form; what the paper's ascent comes to in effect (docs/exact.md). "gaps": each
-        feature within `gap_radius` times the groups' gap in it (the metric's `gaps_`), plus `feature_radius`, in closed form: a
-        weight costs as much as its feature gives the group away. "gaps_ascent": the ascent with its first phase along single
-        features instead of directions, in units of `gap_radius` times their gaps.
+    adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent"} or Adversary, default="ascent"
+        How q' is found: by name, with the parameters below that belong to it, or by an object of `skfairrank.adversaries`, which
+        brings its own, such as ``ExactBox(0.2, 0.02)``. The closed forms, "exact", "exact_box" and "gaps", are for linear scores.
+        "ascent": Adam along the sensitive directions, then freely (the paper's). "exact": the supremum within `subspace_radius`
+        and the budget `epsilon`, in closed form. "exact_box": within `subspace_radius` along each direction and `feature_radius`
+        in each feature, in closed form; what the paper's ascent comes to in effect (docs/exact.md). "gaps": each feature within
+        `gap_radius` times the groups' gap in it (the metric's `gaps_`), plus `feature_radius`, in closed form: a weight costs as
+        much as its feature gives the group away. "gaps_ascent": the ascent with its first phase along single features instead of
+        directions, in units of `gap_radius` times their gaps.
     subspace_step_size, subspace_n_steps : float, int, default=0.05, 20
         Adam's step and number of steps of the subspace attack, in units of the directions (the paper's as, ae). By default it
         reaches about 1: as far as the groups lie apart.
