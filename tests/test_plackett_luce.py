@@ -2,15 +2,14 @@
 
 import tracemalloc
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instruments import needs_two_threads, on_threads
 
-from skfairrank import _threads as threads
 from skfairrank._kernels import ranks
 from skfairrank._random import as_generator
 from skfairrank.plackett_luce import (
@@ -366,29 +365,14 @@ def test_a_query_does_not_depend_on_its_neighbours():
         np.testing.assert_array_equal(expected_exposure(h[rows]), exposure[rows])
 
 
-@pytest.fixture
-def every_thread(monkeypatch):
-    """Threads are used whatever the size of the work."""
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
-    before = numba.get_num_threads()
-    yield
-    numba.set_num_threads(before)
-
-
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
-@pytest.mark.usefixtures("every_thread")
-def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
+@needs_two_threads
+def test_any_number_of_threads_gives_the_same_bits():
     h, qid, interleaved = ragged(4, sizes=SIZES * 6)
-    h, qid = h[interleaved], qid[interleaved]
-    numba.set_num_threads(1)
-    one = everything(h, qid)
-    calls = []
-    submit = threads.ThreadPoolExecutor.submit
-    monkeypatch.setattr(threads.ThreadPoolExecutor, "submit", lambda *a: (calls.append(1), submit(*a))[1])
-    numba.set_num_threads(2)
-    two = everything(h, qid)
-    assert len(calls) == 5  # the second thread did work
-    for x, y in zip(one, two):
+    h, qid, found = h[interleaved], qid[interleaved], []
+    for n in (1, 2):
+        with on_threads(n):
+            found.append(everything(h, qid))
+    for x, y in zip(*found, strict=True):
         np.testing.assert_array_equal(x, y)
 
 

@@ -104,7 +104,7 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
     for b in range(B):
         n, gap, largest = offsets[b + 1] - offsets[b], gaps[queries[b]], affordable * by_query[LARGEST, b]
         cost = affordable * affordable * by_query[DISTANCE, b]
-        distance += weight[b] * cost
+        distance += weight[b] / B * cost
         may_trade = 1 < n and n <= LARGEST_ASSIGNMENT and abs(gap) < 2.0 * largest
         asks = may_trade and gap <= 0.0
         n_open += may_trade
@@ -129,4 +129,4 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
             along += by_path[followers, p] * c[p, r]
         for k in range(len(gradient)):
             gradient[k] += along * raw[r, k]
-    return regularizer, distance / B, n_open, n_asking
+    return regularizer, distance, n_open, n_asking
