@@ -35,6 +35,7 @@ __all__ = [
 
 # Up to how many items counting is faster than sorting (benchmarks).
 COUNTED = 32
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 # No -log(u) is below exp(-LIFT). So keys are positive also as logarithms, and ordered as their bits are.
 LIFT = 64.0
 
@@ -132,11 +133,16 @@ def _number_keys(n, width, wide, sampler):
     keys, items = sampler.keys, 1
     while items < n:
         items *= 2
+    if wide:
+        for x in range(n * width):
+            keys[x] = math.log(keys[x]) - sampler.score[x // width] + LIFT
+    mask = np.uint64(-items)
     for i in range(n):
-        for s in range(width):
-            x = i * width + s
-            key = math.log(keys[x]) - sampler.score[i] + LIFT if wide else keys[x] * sampler.inverse[i]
-            keys[x] = float_of(np.uint64((bits_of(key) & -items) | i))
+        # An unsigned index lets the loop be vectorised; a signed one may count from the end.
+        factor, first, number = 1.0 if wide else sampler.inverse[i], np.uint64(i * width), np.uint64(i)
+        for s in range(np.uint64(width)):
+            at = first + np.uint64(s)
+            keys[at] = float_of((np.uint64(bits_of(keys[at] * factor)) & mask) | number)
     return items
 
 
@@ -199,6 +205,13 @@ def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
                     ranks[sample + s, lo + i] = rank[i * width + s] + 1
 
 
+@njit(counts=False, inner=True)
+def _sum_of_four(discount, rank, x):
+    """Sum of the discounts of four ranks from x on; indices are unsigned, since a signed one may count from the end."""
+    first = discount[np.uint64(rank[x])] + discount[np.uint64(rank[x + ONE])]
+    return first + (discount[np.uint64(rank[x + TWO])] + discount[np.uint64(rank[x + THREE])])
+
+
 @njit
 def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
     """Fill out[row] with the mean over samples of the discount of its rank."""
@@ -212,11 +225,16 @@ def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
         for sample in range(0, n_samples, LANES):
             width = _rank_up_to(key, q, sample, n_samples, n, wide, sampler, order, rank)
             n_real = min(width, n_samples - sample)
-            for i in range(n):
-                total = 0.0
-                for s in range(n_real):
-                    total += discount[rank[i * width + s]]
-                out[lo + i] += total
+            if n_real == LANES:
+                for i in range(n):
+                    x = np.uint64(i * LANES)
+                    out[lo + i] += _sum_of_four(discount, rank, x) + _sum_of_four(discount, rank, x + FOUR)
+            else:
+                for i in range(n):
+                    total = 0.0
+                    for s in range(n_real):
+                        total += discount[rank[i * width + s]]
+                    out[lo + i] += total
         for i in range(n):
             out[lo + i] /= n_samples
 
