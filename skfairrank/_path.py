@@ -17,7 +17,7 @@ from skfairrank._rankers import SenSTIRRanker
 from skfairrank._rankers._base import Streams
 from skfairrank._rankers._fitting import optimise
 from skfairrank._regularizers import Invariance
-from skfairrank._solvers import Problem, TrainingState, mean_utility
+from skfairrank._solvers import Problem, TrainingState, mean_utility, utility_and_slope
 from skfairrank.adversaries import make_adversary
 from skfairrank.plackett_luce import EXACT_LIMIT
 
@@ -218,7 +218,8 @@ class _Path:
         problem, batches = self.problem, self.problem.batches
         zero = np.zeros(batches.n_features)
         self.invariance.begin(batches, problem.score)
-        steepest = self.invariance.prepared.dual_norm(self._slope_at(zero))
+        _, slope = utility_and_slope(batches, problem.score, PLRank(100), zero)
+        steepest = self.invariance.prepared.dual_norm(slope)
         if not 0 < steepest < np.inf:
             raise ValueError(
                 "No grid of rho can be found: utility does not depend on the features, or the regulariser leaves free what "
@@ -247,17 +248,6 @@ class _Path:
                 break
             lost_before, low = lost, low / 10.0
         return np.geomspace(min(low, high / 10.0), high, n_rhos)
-
-    def _slope_at(self, theta):
-        """Gradient of the mean utility in the weights."""
-        batches, score = self.problem.batches, self.problem.score
-        slope, part, gradient = np.zeros(len(theta)), np.empty(len(theta)), PLRank(100)
-        for batch in batches.in_order():
-            h = score.values_of_rows(theta, batch.X, batch.rows)
-            in_scores = gradient(batch, h, batches.discount)[0] * np.repeat(batch.weight, np.diff(batch.offsets))
-            score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / len(batches.sizes), part)
-            slope += part
-        return slope
 
     def _share_defined(self) -> float:
         """Weighted share of the queries in which something can be gained: `mean_utility` is over these, slope and R over all."""

@@ -26,7 +26,6 @@ from skfairrank._regularizers import Regularizer
 from skfairrank._solvers import Problem, TrainingState
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank._warnings import warn_caller
-from skfairrank.plackett_luce import check_exact_limit
 from skfairrank.scores import SCORES, make_score
 from skfairrank.utilities import UTILITIES, make_utility
 
@@ -275,8 +274,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     def _problem(self, X, y, qid, sensitive_features, query_weight, rng) -> Problem:
         """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
         X, y, queries = self._check_training_data(X, y, qid)
-        if self.solver == "lbfgs" or self.gradient == "exact":
-            check_exact_limit(queries)
+        gradient = SubsetSum() if self.solver == "lbfgs" else make_gradient(self.gradient, int(self.n_samples))
+        gradient.check(queries)
         grouped = queries.group(y)
         tables = make_utility(self.utility).tables(grouped, queries.offsets)
         batches = ArrayBatches(X, queries, tables, queries.weights(query_weight))
@@ -284,7 +283,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         return Problem(
             batches,
             make_score(self.score_function),
-            SubsetSum() if self.solver == "lbfgs" else make_gradient(self.gradient, int(self.n_samples)),
+            gradient,
             self._regularizer(batches, grouped, sensitive_features, rng),
             float(self.alpha),
         )

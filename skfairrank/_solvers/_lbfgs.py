@@ -13,8 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from skfairrank._gradients import SubsetSum
-from skfairrank._kernels.batches import scale_rows
-from skfairrank._solvers._problem import HISTORY, Problem, TrainingState
+from skfairrank._solvers._problem import HISTORY, Problem, TrainingState, utility_and_slope
 from skfairrank._threads import one_blas_thread
 
 __all__ = ["Run", "solve"]
@@ -43,24 +42,13 @@ class _Utility:
     def __init__(self, problem: Problem, n_parameters: int):
         self.batches, self.score, self.sums = problem.batches, problem.score, SubsetSum()
         self.scale = _deviation_within_queries(problem.batches) if self.score.is_linear else np.ones(n_parameters)
-        self.n_queries = len(problem.batches.sizes)
         self.theta, self.value, self.gradient = None, 0.0, np.empty(n_parameters)
 
     def __call__(self, v):
         theta = v / self.scale
         if self.theta is None or not np.array_equal(theta, self.theta):
-            total, self.gradient, part = 0.0, np.zeros(len(v)), np.empty(len(v))
-            for batch in self.batches.in_order():
-                h = self.score.values_of_rows(theta, batch.X, batch.rows)
-                in_scores, utility = self.sums(batch, h, self.batches.discount)
-                if self.batches.is_weighted:
-                    scale_rows(batch.weight, batch.offsets, in_scores)
-                    utility *= batch.weight
-                self.score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / self.n_queries, part)
-                self.gradient += part
-                total += float(utility.sum())
-            self.gradient /= self.scale
-            self.theta, self.value = theta, total / self.n_queries
+            self.value, slope = utility_and_slope(self.batches, self.score, self.sums, theta)
+            self.theta, self.gradient = theta, slope / self.scale
         return self.value, self.gradient
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from skfairrank._gradients import Reinforce, SubsetSum
+from skfairrank._kernels.batches import scale_rows
 from skfairrank._regularizers import Regularizer
 
-__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility"]
+__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility", "utility_and_slope"]
 
 #: What the history tells of every step.
 HISTORY = ("utility", "regularizer", "query_distance", "lambda")
@@ -55,6 +56,21 @@ class TrainingState:
     validation_scores: np.ndarray | None = None
     interrupted: bool = False
     converged: bool = True
+
+
+def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    """Weighted mean of the expected utility over all queries, and its gradient in the parameters."""
+    n_queries, total, slope, part = len(batches.sizes), 0.0, np.zeros(len(theta)), np.empty(len(theta))
+    for batch in batches.in_order():
+        h = score.values_of_rows(theta, batch.X, batch.rows)
+        in_scores, utility = gradient(batch, h, batches.discount)
+        if batches.is_weighted:
+            scale_rows(batch.weight, batch.offsets, in_scores)
+            utility *= batch.weight
+        score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / n_queries, part)
+        slope += part
+        total += float(utility.sum())
+    return total / n_queries, slope
 
 
 def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:

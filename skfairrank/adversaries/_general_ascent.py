@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._kernels.linear import BETA1, BETA2, TINY
 from skfairrank.adversaries._pairing import Pairing
 
 __all__ = ["GeneralAscent"]
-
-BETA1, BETA2, TINY = 0.9, 0.999, 1e-8  # Adam's constants (Kingma and Ba 2015)
 
 
 class GeneralAscent:
