@@ -106,9 +106,7 @@ class ArrayBatches:
     feature_names : ndarray of str, shape (n_features,), optional
     """
 
-    def __init__(
-        self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None, feature_names=None
-    ):
+    def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None, feature_names=None):
         self.X, self.queries, self.tables = X, queries, tables
         self.numbers = np.arange(queries.n_queries) if numbers is None else numbers
         self.n_numbers = queries.n_queries if n_numbers is None else n_numbers

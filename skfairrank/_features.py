@@ -61,7 +61,7 @@ def column_positions(columns, parameter: str, n_features: int, names=None) -> li
     TypeError, ValueError
         If a column is neither a name nor a position of X.
     """
-    named = [columns] if isinstance(columns, (str, numbers.Integral)) else list(columns)
+    named: list = [columns] if isinstance(columns, (str, numbers.Integral)) else list(columns)
     if named and all(isinstance(column, (bool, np.bool_)) for column in named):
         if len(named) != n_features:
             raise ValueError(f"{parameter} is a mask of {len(named)} entries, but X has {n_features} columns.")

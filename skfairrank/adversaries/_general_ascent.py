@@ -86,8 +86,10 @@ class GeneralAscent:
         return np.zeros((n_items, 0)), self._uniform(self.full[0], offsets, d)
 
     def _uniform(self, width, offsets, n_columns):
-        """Uniform in +-width. Where scores count less their mean, the items of a query start in pairs at opposite points: a gap to
-        the mean grows from where it starts, and it can grow most where as many items rise as fall."""
+        """Uniform in +-width. Where scores count centered, the items of a query start in pairs at opposite points.
+
+        A score goes on to that side of the mean on which it starts, and most can be gained where as many rise as fall.
+        """
         starts = width * (2.0 * self.rng.random((offsets[-1], n_columns)) - 1.0)
         if self.is_centered:
             place = np.arange(len(starts)) - np.repeat(offsets[:-1], np.diff(offsets))
@@ -101,7 +103,7 @@ class GeneralAscent:
 
 
 class Items:
-    """The items of a batch at some parameters, and what it does to their scores to move them to Z, shape (n_rows, n_features)."""
+    """The items of a batch at some parameters, and what happens to their scores when they move to Z (n_rows, n_features)."""
 
     def __init__(self, score, theta, batch, rho, is_centered):
         self.score, self.theta, self.batch, self.rho, self.is_centered = score, theta, batch, rho, is_centered
@@ -135,7 +137,7 @@ class Items:
 
 
 def affordable(is_kept, spent, weight, most_spent):
-    """The share of its moves that each query keeps: all or nothing, and all of them less if they spend too much on the average."""
+    """The share of its moves that each query keeps: all or nothing, and all less alike if they spend too much on the average."""
     share = is_kept.astype(np.float64)
     mean_spent = float((weight * share * spent).mean())
     return share * np.sqrt(most_spent / mean_spent) if mean_spent > most_spent else share

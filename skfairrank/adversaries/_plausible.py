@@ -42,7 +42,7 @@ class Plausible(NamedTuple):
     def around(self, X) -> Reach:
         """The rows that an attack on the rows X may reach.
 
-        In each feature that is the range, stretched to hold the row's own value: a row that lies outside may stay where it is, and
+        In each feature that is the range, stretched to hold the row's own value: a row that lies outside may stay where it is, or
         move towards the range, but not further out. Columns of one-hot groups have their simplex instead.
         """
         low, high = np.minimum(self.low, X), np.maximum(self.high, X)
@@ -140,9 +140,9 @@ def _check_groups(groups, fixed, names, rows):
             if off.any():
                 raise ValueError(
                     f"A row has {np.round(values[off.argmax()], 3).tolist()} in the one-hot group {_said(group, names)}: entries "
-                    "must be >= 0 and sum to 1. If a scaler has moved them, scale numbers only (make_column_transformer((StandardScaler(), "
-                    'numbers), remainder="passthrough")); an encoder must not drop a category; or name the columns in '
-                    "fixed_features instead."
+                    "must be >= 0 and sum to 1. If a scaler has moved them, scale numbers only, such as by "
+                    'make_column_transformer((StandardScaler(), numbers), remainder="passthrough"); an encoder must not drop a '
+                    "category; or name the columns in fixed_features instead."
                 )
 
 
@@ -164,7 +164,9 @@ def _read_range(feature_range, n_features, names, rows):
         try:
             end = np.asarray(end, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"feature_range has {end!r} as its {name} end: give a number or one for each feature.") from None
+            raise ValueError(
+                f"feature_range has {end!r} as its {name} end: give a number or one for each feature."
+            ) from None
         if end.ndim > 1 or (end.ndim == 1 and len(end) != n_features):
             raise ValueError(
                 f"The {name} end of feature_range has shape {end.shape}, and there are {n_features} features: give a number or "

@@ -64,7 +64,7 @@ class PlausibleAscent(GeneralAscent):
         return regularizer, distance, gradient
 
     def _worth(self, items, Z, multiplier):
-        """rho/2 ||h(q) - h(q')||^2 - lambda d_Q of each query, and the cost of each item, where items are paired with themselves."""
+        """rho/2 ||h(q) - h(q')||^2 - lambda d_Q of each query, its items paired with themselves, and what each item costs."""
         off = self._off(Z - items.X)
         cost = np.maximum((off * self._fair(off)).sum(axis=1), 0.0)
         gain = 0.5 * self.rho * items.total(items.change(Z) ** 2)

@@ -23,8 +23,8 @@ def about_means(values, offsets) -> np.ndarray:
 def effective_sizes(sizes, score_distance) -> np.ndarray:
     """The largest ``||h(q) - h(q')||^2`` (centered: of its deviations from the mean) where each score changes by at most 1.
 
-    That is n as it stands. Centered it is n - (n mod 2) / n: it is convex in the changes, so the largest has changes of +-1; their
-    squares sum to n, from which n times the square of their mean is taken, and that is least where as many rise as fall.
+    That is n as it stands. Centered it is n - (n mod 2) / n: it is convex in the changes, so that the largest has changes of +-1.
+    Their squares sum to n, of which n times the square of their mean is taken away; that is least where as many rise as fall.
     """
     sizes = np.asarray(sizes)
     return sizes if score_distance == "squared" else sizes - (sizes % 2) / sizes
