@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -86,11 +87,9 @@ def attacked(X, y, qid, *, score=None, metric=None, whole=True, **settings):
 def test_every_attacked_item_stays_in_range_and_on_its_simplexes(adversary, score, score_distance, feature_range):
     for seed in range(3):
         X, y, qid = task(seed)
-        metric = SensitiveSubspaceMetric().fit(X, sensitive_features=X[:, 0] > 0) if adversary == "gaps_ascent" else None
-        if metric is not None:
-            from sklearn.frozen import FrozenEstimator
-
-            metric = FrozenEstimator(metric)
+        metric = np.array([[1, -1, 0, 0, 0, 0, 0], [0, 0, 1, 0, -1, 0, 0], [0.5, 0.5, 0.5, 0, 0, -1, 1]])
+        if adversary == "gaps_ascent":
+            metric = FrozenEstimator(SensitiveSubspaceMetric().fit(X, sensitive_features=X[:, 0] > 0))
         points, rows, _ = attacked(
             X, y, qid, score=score, adversary=adversary, score_distance=score_distance, metric=metric, **STEPS,
             feature_range=feature_range, one_hot_groups=GROUPS, fixed_features=None,
@@ -139,9 +138,10 @@ def test_the_ascent_finds_what_a_grid_of_feasible_moves_holds(w, score_distance)
 
     With n items a move e costs lambda e^2 / n. The grid holds every pair of ends for either item, in steps of .02.
     """
-    X, y, qid, rho = np.array([[0.4, -0.2], [-0.7, 0.9]]), np.array([1.0, 0.0]), np.zeros(2), 3.0
+    # The third feature, of no weight, keeps the items apart: d_Q pairs each with itself.
+    X, y, qid, rho = np.array([[0.4, -0.2, 9.0], [-0.7, 0.9, -9.0]]), np.array([1.0, 0.0]), np.zeros(2), 3.0
     ranker = SenSTIRRanker(
-        [[1, 0]], rho=rho, score_function=Start(w), max_iter=1, fair_start=0.0, random_state=1, dual_step="paper",
+        [[1, 0, 0]], rho=rho, score_function=Start((*w, 0.0)), max_iter=1, fair_start=0.0, random_state=1, dual_step="paper",
         feature_range=(-1, 1), score_distance=score_distance, subspace_n_steps=300, subspace_step_size=0.02,
         full_n_steps=300, full_step_size=0.02,
     ).fit(X, y, qid=qid)  # fmt: skip
@@ -171,12 +171,11 @@ class Start(LinearScore):
 
 def test_training_among_plausible_rows_still_makes_a_ranker_fair():
     rng = np.random.default_rng(0)
-    group = rng.integers(0, 2, 300)
-    merit = rng.normal(size=300)
+    group, merit = rng.integers(0, 2, 300), rng.normal(size=300)
     X = pd.DataFrame({"skill": merit, "a": 1.0 - group, "b": 1.0 * group})
     y, qid = np.digitize(merit + group, [0.5, 1.5]).astype(float), np.repeat(np.arange(30), 10)
     settings = {
-        "metric": SensitiveSubspaceMetric(sensitive_columns=["a", "b"]), "max_iter": 300, "random_state": 0,
+        "metric": [[0, 1, 0], [0, 0, 1]], "max_iter": 300, "random_state": 0,
         "feature_range": "train", "one_hot_groups": [["a", "b"]], "gradient": "plrank",
     }  # fmt: skip
     plain, fair = (SenSTIRRanker(rho=rho, **settings).fit(X, y, qid=qid).coef_ for rho in (0.0, 0.1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ __all__ = ["PLAUSIBLE", "Plausible", "Reach", "onto_simplex", "read_plausible"]
 PLAUSIBLE: dict = {
     "feature_range": ["array-like", StrOptions({"train"}), None],
     "one_hot_groups": ["array-like", None],
-    "fixed_features": ["array-like", None],
+    "fixed_features": ["array-like", str, Integral, None],
 }
 # By how much the entries of a row's one-hot group may miss the simplex.
 _TOLERANCE = 1e-5

@@ -130,10 +130,13 @@ def _in_budget(budget, w, rows, n_steps, n_starts, rng):
     free, left = budget.free, 1.0 - budget.shrink
 
     def scaled(D, factors):
+        """Displacements with their parts along the rows of the metric's basis multiplied by factors."""
         return D + ((D @ budget.basis.T) * (factors - 1.0)) @ budget.basis
 
-    # The steepest way up in the coordinates of the metric.
-    steepest = scaled(w[None], np.divide(1.0, left**2, out=np.zeros_like(left), where=left > 0))[0] + (free @ w) @ free
+    # The steepest ways up: along free rows, at length 1, and across them in the coordinates of the metric.
+    along = (free @ w) @ free
+    along = along / max(np.linalg.norm(along), 1e-300)
+    across = scaled(w, np.divide(1.0, left**2, out=np.zeros_like(left), where=left > 0))
 
     def shares(D):
         """By how much free moves are too long, and the others too dear."""
@@ -144,21 +147,26 @@ def _in_budget(budget, w, rows, n_steps, n_starts, rng):
     def project(D, n_rounds):
         for _ in range(n_rounds):
             too_long, too_dear = shares(D)
-            along = (D @ free.T) @ free
-            D = rows.reach.project(rows.X + along / too_long + (D - along) / too_dear) - rows.X
+            sensitive = (D @ free.T) @ free
+            D = rows.reach.project(rows.X + sensitive / too_long + (D - sensitive) / too_dear) - rows.X
         return D
 
     def change(D):
         change = D @ w
         return about_means(change, rows.offsets) if rows.is_centered else change
 
-    best, step = 0.0, 10.0 * (budget.radius + np.sqrt(budget.epsilon)) / n_steps
+    best = 0.0
     for _ in range(n_starts):
-        D = project(rng.standard_normal(rows.X.shape), _QUICK_ROUNDS)
+        # Half of a query's items start upwards, half downwards, which matters where changes are compared with their mean.
+        side = np.concatenate([rng.permutation(n) % 2 * 2.0 - 1.0 for n in sizes])
+        D = project((side * rng.uniform(0.5, 1.5, len(side)))[:, None] * (budget.radius * along + across), _QUICK_ROUNDS)
         for _ in range(n_steps):
-            slope = (change(D) / per_query)[:, None] * steepest
-            longest = np.linalg.norm(slope, axis=1).max(initial=0.0)
-            D = project(D + (step / longest if longest > 0 else 0.0) * slope, _QUICK_ROUNDS)
+            up = change(D)
+            # What is maximised is convex, so that long steps are as good as short ones; the projections like them short.
+            dear = (up / per_query)[:, None] * across
+            typical = np.sqrt(per_query @ np.square(scaled(dear, left)).sum(axis=1) / n_queries)
+            step = 0.2 * budget.radius * np.sign(up)[:, None] * along
+            D = project(D + step + 0.2 * np.sqrt(budget.epsilon) / max(typical, 1e-300) * dear, _QUICK_ROUNDS)
         D = project(D, _ROUNDS)
         # All sets are convex and hold 0, so that a little less of everything meets what rounds have left.
         too_long, too_dear = shares(D)
