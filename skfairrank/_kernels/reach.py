@@ -1,7 +1,7 @@
 """Rows within ranges and on simplexes: the nearest ones, and the directions in which they may move.
 
-Groups of columns are flat: group g has the columns ``members[ends[g]]`` to ``members[ends[g + 1] - 1]``. In these a row has entries
->= 0 that sum to 1. Each other column j of row i lies in [low[i, j], high[i, j]].
+Groups of columns are flat: group g has the columns ``members[ends[g]]`` to ``members[ends[g + 1] - 1]``. In these a row has
+entries >= 0 that sum to 1. Each other column j of row i lies in [low[i, j], high[i, j]].
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def nearest_rows(Z, low, high, members, ends, out):
 def along_rows(Z, slope, low, high, members, ends, out):
     """Fill out (n, d) with the nearest directions to `slope` (n, d) in which rows Z within reach may move.
 
-    On a simplex these sum to 0 and are >= 0 where Z is 0: slope - tau where Z > 0, and max(slope - tau, 0) elsewhere. tau is found
-    as in `nearest_rows`.
+    On a simplex these sum to 0 and are >= 0 where Z is 0: slope - tau where Z > 0, and max(slope - tau, 0) elsewhere. tau is
+    found as in `nearest_rows`.
     """
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
