@@ -287,9 +287,7 @@ def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_stat
     else:
         key = draw_keys(as_generator(random_state), 1)[0]
         work = _gradients.reinforce_work(len(h), queries.n_queries, n_samples)
-        over_queries(
-            _gradients.reinforce, queries.offsets, work, *arguments, key, int(n_samples), gradient, utility
-        )
+        over_queries(_gradients.reinforce, queries.offsets, work, *arguments, key, int(n_samples), gradient, utility)
     return utility
 
 
@@ -297,7 +295,7 @@ def _sampled_worth(h, queries, tables, n_samples, rng):
     """Mean worth of sampled rankings where only the utility itself knows it, block of queries by block of queries."""
     if n_samples == "exact":
         raise ValueError(
-            'n_samples="exact" sums over subsets of a query\'s rows, by the utility\'s tables of gain, discount and stay; this '
+            "n_samples=\"exact\" sums over subsets of a query's rows, by the utility's tables of gain, discount and stay; this "
             "utility, as AveragePrecision, is known by the worth of whole rankings. Sample it: n_samples=100."
         )
     offsets, worth, last = queries.offsets, np.empty(queries.n_queries), 0

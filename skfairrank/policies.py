@@ -264,8 +264,8 @@ def expected_worth(policy: Policy, s, queries: Queries, tables: Tables) -> np.nd
     worth = getattr(policy, "expected_worth", None)
     if worth is None:
         raise TypeError(
-            f"policy={policy!r} knows the probabilities of ranks, row by row, and what a row is worth under this utility depends on "
-            "the rows before it. Choose a utility by position (NDCG, DCG, PrecisionAtK, RecallAtK, RBP), or a policy that knows "
-            "its rankings whole: 'deterministic' or 'plackett_luce'."
+            f"policy={policy!r} knows the probabilities of ranks, row by row, and what a row is worth under this utility depends "
+            "on the rows before it. Choose a utility by position (NDCG, DCG, PrecisionAtK, RecallAtK, RBP), or a policy that "
+            "knows its rankings whole: 'deterministic' or 'plackett_luce'."
         )
     return worth(s, queries, tables)

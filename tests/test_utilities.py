@@ -133,7 +133,9 @@ def test_the_worth_of_whole_rankings_trains_as_the_tables_do(name):
     batch, discount = batch_of(tables_say, sizes, y)
 
     def worth(gain, offsets, discount):
-        return np.stack([gain[:, a:b] @ discount[: b - a] for a, b in zip(offsets[:-1], offsets[1:], strict=True)], axis=1)
+        return np.stack(
+            [gain[:, a:b] @ discount[: b - a] for a, b in zip(offsets[:-1], offsets[1:], strict=True)], axis=1
+        )
 
     for found, expected_ in zip(
         Reinforce(13)(batch._replace(worth=worth), s, discount), Reinforce(13)(batch, s, discount), strict=True
@@ -142,7 +144,9 @@ def test_the_worth_of_whole_rankings_trains_as_the_tables_do(name):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"gradient": "plrank"}, {"gradient": "exact"}, {"solver": "lbfgs"}], ids=lambda s: next(iter(s.values()))
+    "settings",
+    [{"gradient": "plrank"}, {"gradient": "exact"}, {"solver": "lbfgs"}],
+    ids=lambda s: next(iter(s.values())),
 )
 @pytest.mark.parametrize("name", WHOLE)
 def test_only_reinforce_trains_for_what_no_table_says(name, settings):

@@ -16,7 +16,7 @@ from skfairrank import utilities
 from skfairrank.metrics import make_utility_scorer, ndcg_score, stochastic_ndcg_score, utility_score
 from skfairrank.plackett_luce import rank_probabilities
 from skfairrank.policies import Deterministic, Given, PlackettLuce
-from skfairrank.utilities import DCG, ERR, NDCG, RBP, AveragePrecision, PrecisionAtK, RecallAtK, ReciprocalRank
+from skfairrank.utilities import ERR, NDCG, RBP, AveragePrecision, PrecisionAtK, RecallAtK, ReciprocalRank
 
 BY_POSITION = [name for name in TABLES if not name.startswith(("ERR", "reciprocal"))]
 CASCADES = [name for name in TABLES if name not in BY_POSITION]
@@ -97,7 +97,7 @@ def test_ndcg_score_and_stochastic_ndcg_score_are_special_cases(settings):
     y, s, qid = queries(5)
     s, weight = np.round(s, 1), {q: q + 1 for q in (8, 3, 11, 0, 5)}
     y[qid == 3] = 0.0  # a query without a relevant row
-    utility, kw = NDCG(**settings), dict(qid=qid, replace_undefined_by=0.25)
+    utility, kw = NDCG(**settings), {"qid": qid, "replace_undefined_by": 0.25}
     for weights in ({}, {"query_weight": weight}, {"reduce": None}):
         np.testing.assert_allclose(
             utility_score(y, s, utility=utility, policy="deterministic", **kw, **weights),
@@ -137,7 +137,7 @@ def test_there_is_no_exact_expectation_where_no_table_says_what_a_ranking_is_wor
 def test_what_divides_by_what_could_be_found_is_undefined_without_it(utility):
     """Recall of nothing is 0/0."""
     y, s, qid = [0, 0, 1, 0], [1, 2, 4, 3], ["b", "b", "a", "a"]
-    kw = dict(qid=qid, utility=utility, policy="deterministic")
+    kw = {"qid": qid, "utility": utility, "policy": "deterministic"}
     with pytest.warns(UndefinedMetricWarning, match="utility_score is undefined in 1 of 2 queries"):
         assert utility_score(y, s, **kw) == 1.0
     assert utility_score(y, s, **kw, replace_undefined_by=0.0) == 0.5
@@ -161,7 +161,7 @@ def test_it_is_said_where_every_order_is_worth_the_same():
 @pytest.mark.parametrize("name", UTILITIES)
 def test_dtypes_and_the_order_of_queries_change_nothing(name):
     y, s, qid = queries(8)
-    kw = dict(utility=UTILITIES[name][0], n_samples=8, random_state=0)
+    kw = {"utility": UTILITIES[name][0], "n_samples": 8, "random_state": 0}
     wanted = utility_score(y, s, qid=qid, **kw)
     by_query = np.argsort(qid, kind="stable")
     y.flags.writeable = False
@@ -246,7 +246,7 @@ def test_trec_eval_has_said_the_same(name):
     order = np.lexsort((by_document[rule], -s))
     place = np.empty(len(s))
     place[order] = np.arange(len(s))
-    kw = dict(qid=qid, utility=utility, policy="deterministic", replace_undefined_by=0.0)
+    kw = {"qid": qid, "utility": utility, "policy": "deterministic", "replace_undefined_by": 0.0}
     found = utility_score(y, -place, reduce=None, **kw)
     wanted = [RECORD["values"][name][q] for q in sorted(set(qid.tolist()))]
     np.testing.assert_allclose(found, wanted, atol=6e-6 if name.startswith("ERR") else 1e-9)  # gdeval prints 5 digits

@@ -27,7 +27,9 @@ def rows():
     out = []
     for query, size in enumerate((1, 2, 3, 5, 8, 12, 12, 30, 30)):
         zeros = 2 if query % 2 else 8  # few relevant rows in every other query
-        out += [(str(101 + query), y, round(rng.uniform(-2, 2), 1)) for y in rng.choices([0] * zeros + [1, 2, 3, 4], k=size)]
+        out += [
+            (str(101 + query), y, round(rng.uniform(-2, 2), 1)) for y in rng.choices([0] * zeros + [1, 2, 3, 4], k=size)
+        ]
     out += [(NOTHING_RELEVANT, 0, round(rng.uniform(-2, 2), 1)) for _ in range(4)]
     out += [(ALL_TIED, y, 0.5) for y in (0, 3, 1, 0, 2, 0, 4, 1)]
     documents = rng.sample(range(1000), len(out))
