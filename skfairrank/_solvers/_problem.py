@@ -76,7 +76,7 @@ def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[floa
 def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
     """Mean expected utility of the queries in which something can be gained; the same at each call.
 
-    Exact for queries of up to 10 items, else from 100 rankings.
+    Exact for queries of up to 10 items where tables say what a ranking is worth, else from 100 rankings.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
         Default: those of the problem.
     """
     batches = problem.batches if batches is None else batches
-    gradient = SubsetSum() if batches.sizes.max() <= _EXACT_SIZE else Reinforce(_N_SAMPLES)
-    total, weight = 0.0, 0.0
+    is_small, total, weight = batches.sizes.max() <= _EXACT_SIZE, 0.0, 0.0
     for batch in batches.in_order():
+        gradient = SubsetSum() if is_small and batch.worth is None else Reinforce(_N_SAMPLES)
         h = problem.score.values_of_rows(theta, batch.X, batch.rows)
         counted = batch.weight * (np.maximum.reduceat(batch.gain, batch.offsets[:-1]) > 0)
         total += float(counted @ gradient(batch, h, batches.discount)[1])
