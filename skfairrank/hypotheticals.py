@@ -201,8 +201,8 @@ class Hypotheticals(BaseEstimator):
         given = _given_tables(X_hypothetical)
         if not self.names_ and not given:
             raise ValueError(
-                "There are no hypothetical rows: give functions X -> X', as in Hypotheticals([flip]), set directions=True, "
-                "gaps=True or n_neighbors, or pass X_hypothetical, the hypothetical counterpart of each row."
+                "There are no hypothetical rows: give hypotheticals, such as a function X -> X' that flips a column, or pass "
+                "X_hypothetical, the hypothetical counterpart of each row of X."
             )
         return self._within_bounds(X, self._all_candidates(X, given), self.names(X_hypothetical))
 
