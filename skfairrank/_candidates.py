@@ -171,13 +171,11 @@ def _check_column(source, name, column, other, may_miss):
 
 def _with_categories_of(source, name, column, other):
     """The other column with these categories in this order, since models read their numbers."""
-    categories = column.cat.categories
-    if isinstance(other.dtype, pd.CategoricalDtype):
-        if other.cat.categories.equals(categories) and other.cat.ordered == column.cat.ordered:
-            return other
-        cast = other.cat.set_categories(categories, ordered=column.cat.ordered)
-    else:
-        cast = other.astype(column.dtype)
+    categories, is_ordered = column.cat.categories, column.cat.ordered
+    given = other if isinstance(other.dtype, pd.CategoricalDtype) else other.astype("category")
+    if given.cat.categories.equals(categories) and given.cat.ordered == is_ordered:
+        return given
+    cast = given.cat.set_categories(categories, ordered=is_ordered)
     lost = cast.isna() & other.notna()
     if lost.any():
         raise ValueError(
