@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -50,11 +50,26 @@ class Streams(NamedTuple):
         return self.order, self.noise, self.split
 
 
+class Given(NamedTuple):
+    """The arguments of `fit`, as the user gave them."""
+
+    X: Any
+    y: Any
+    qid: Any = None
+    sensitive_features: Any = None
+    query_weight: Any = None
+    X_hypothetical: Any = None
+
+    @property
+    def metadata(self) -> dict:
+        return {name: value for name, value in self._asdict().items() if name not in ("X", "y") and value is not None}
+
+
 class ScoreRanker(RankingMixin, BaseEstimator):
     """Prediction and input checks of every ranker that scores items by a function of its own."""
 
     # Beside what `RankingMixin` requests; models of other libraries have weights of their own.
-    __metadata_request__fit = {"query_weight": True}
+    __metadata_request__fit = {"query_weight": True, "X_hypothetical": True}
 
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
@@ -63,6 +78,12 @@ class ScoreRanker(RankingMixin, BaseEstimator):
         X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
         check_magnitude(X)
         return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
+
+    def _check_rows(self, X):
+        """Rows with the features of the training rows, checked like these."""
+        X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        check_magnitude(X)
+        return _read_only(X)
 
     def predict(self, X):
         """Scores of rows; higher is better.
@@ -209,7 +230,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
         """Train on queries.
 
         Parameters
@@ -223,6 +244,10 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             Sensitive attributes; rankers that do not need them ignore them, so that one search can hold every ranker.
         query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
             Weight of each query in the means that training takes, at least 0; per row it must be constant within each query.
+        X_hypothetical : table like X, or ndarray of shape (n_rows, n_sets, n_features), optional
+            For ``SenSTIRRanker(adversary="given")``: row i, or each of the rows ``[i, k]``, is what row i of X might as well have
+            been. Rankers that do not need it ignore it. (A list or dict of tables will do, but not in a search, which could not
+            cut them.)
 
         Returns
         -------
@@ -234,11 +259,11 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             If y has negative values, qid is not one id per row, or training diverges.
         """
         self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
-        metadata = {"qid": qid, "sensitive_features": sensitive_features, "query_weight": query_weight}
-        callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
+        given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
+        callbacks = Callbacks(self, X, y, given.metadata)
         streams = Streams.of(self.random_state)
         is_warm = self.warm_start and hasattr(self, "parameters_")
-        problem = self._problem(X, y, qid, sensitive_features, query_weight, streams.starts)
+        problem = self._problem(given, streams.starts)
         self._warn_of_data(problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
         state = self._initial_state(problem, streams.initial)
@@ -271,24 +296,24 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
                 ConvergenceWarning,
             )
 
-    def _problem(self, X, y, qid, sensitive_features, query_weight, rng) -> Problem:
+    def _problem(self, given: Given, rng) -> Problem:
         """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
-        X, y, queries = self._check_training_data(X, y, qid)
+        X, y, queries = self._check_training_data(given.X, given.y, given.qid)
         gradient = SubsetSum() if self.solver == "lbfgs" else make_gradient(self.gradient, int(self.n_samples))
         gradient.check(queries)
         grouped = queries.group(y)
         tables = make_utility(self.utility).tables(grouped, queries.offsets)
-        batches = ArrayBatches(X, queries, tables, queries.weights(query_weight))
+        batches = ArrayBatches(X, queries, tables, queries.weights(given.query_weight))
         self.n_queries_ = queries.n_queries
         return Problem(
             batches,
             make_score(self.score_function),
             gradient,
-            self._regularizer(batches, grouped, sensitive_features, rng),
+            self._regularizer(batches, grouped, given, rng),
             float(self.alpha),
         )
 
-    def _regularizer(self, batches, y, sensitive_features, rng) -> Regularizer:
+    def _regularizer(self, batches, y, given: Given, rng) -> Regularizer:
         """What training subtracts from the utility: what tells one trained ranker from another.
 
         Parameters
@@ -296,7 +321,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         batches : ArrayBatches
         y : ndarray, shape (n_rows,)
             Relevances, grouped by query.
-        sensitive_features : array-like or None
+        given : Given
         rng : numpy.random.Generator
         """
         return Regularizer()

@@ -1,4 +1,4 @@
-"""Adversaries: where the hypothetical queries of Algorithm 1 come from, by ascent or in closed form."""
+"""Adversaries: where the hypothetical queries of Algorithm 1 come from, by ascent, in closed form, or given."""
 
 from inspect import signature
 
@@ -6,6 +6,7 @@ from skfairrank.adversaries._ascent import Ascent, GapsAscent
 from skfairrank.adversaries._base import Adversary, Attack, ClosedForm
 from skfairrank.adversaries._box import ExactBox, ExactGaps, Zeros
 from skfairrank.adversaries._budget import ExactBudget
+from skfairrank.adversaries._given import GivenHypotheticals
 
 __all__ = [
     "Adversary",
@@ -16,6 +17,7 @@ __all__ = [
     "ExactBudget",
     "ExactGaps",
     "GapsAscent",
+    "GivenHypotheticals",
     "Zeros",
 ]
 
@@ -26,6 +28,7 @@ ADVERSARIES = {
     "exact_box": ExactBox,
     "gaps": ExactGaps,
     "gaps_ascent": GapsAscent,
+    "given": GivenHypotheticals,
 }
 
 
