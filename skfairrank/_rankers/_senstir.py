@@ -57,7 +57,7 @@ class SenSTIRRanker(PlackettLuceRanker):
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
-validation_fraction, n_iter_no_change, warm_start, random_state, verbose
+validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state, verbose
         As for `PlackettLuceRanker`.
     adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent", "given"} or Adversary, default="ascent"
         How q' is found: by name, with the parameters below that belong to it, or by an object of `skfairrank.adversaries`, which
@@ -118,7 +118,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
         (mean d_Q(q, q')) and "lambda" (after its update). In steps without the
         regulariser the middle two are 0 and lambda is unchanged.
-    n_queries_, n_features_in_, feature_names_in_, validation_scores_
+    n_queries_, n_features_in_, feature_names_in_, validation_scores_, objectives_
         As for `PlackettLuceRanker`.
 
     Notes
