@@ -349,7 +349,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         gradient.check(queries)
         grouped = queries.group(y)
         tables = make_utility(self.utility).tables(grouped, queries.offsets)
-        batches = ArrayBatches(X, queries, tables, queries.weights(given.query_weight))
+        names = getattr(self, "feature_names_in_", None)
+        batches = ArrayBatches(X, queries, tables, queries.weights(given.query_weight), feature_names=names)
         self.n_queries_ = queries.n_queries
         return Problem(
             batches,
