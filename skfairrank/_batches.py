@@ -66,6 +66,8 @@ class Batches(Protocol):
     n_features: int
     #: One more than the largest number of a query.
     n_numbers: int
+    #: Names of the features, shape (n_features,), where X has them, else None.
+    feature_names: np.ndarray | None
 
     @property
     def is_weighted(self) -> bool:
@@ -104,13 +106,14 @@ class ArrayBatches:
         Of the queries; any scale.
     numbers, n_numbers : ndarray of int64, shape (n_queries,), and int; optional
         Of a subset: the numbers of its queries, and of how many.
+    feature_names : ndarray of str, shape (n_features,), optional
     """
 
-    def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None):
+    def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None, feature_names=None):
         self.X, self.queries, self.tables = X, queries, tables
         self.numbers = np.arange(queries.n_queries) if numbers is None else numbers
         self.n_numbers = queries.n_queries if n_numbers is None else n_numbers
-        self.discount, self.n_features = tables.discount, X.shape[1]
+        self.discount, self.n_features, self.feature_names = tables.discount, X.shape[1], feature_names
         self.is_weighted = weights is not None and bool((weights != weights[0]).any())
         self.weights = weights / weights.mean() if self.is_weighted else np.ones(queries.n_queries)
 
@@ -149,7 +152,15 @@ class ArrayBatches:
         stay = None if self.tables.stay is None else self.tables.stay[rows]
         tables = self.tables._replace(gain=self.tables.gain[rows], stay=stay)
         weights = self.weights[chosen] if self.is_weighted else None
-        return ArrayBatches(self.X, queries, tables, weights, numbers=self.numbers[chosen], n_numbers=self.n_numbers)
+        return ArrayBatches(
+            self.X,
+            queries,
+            tables,
+            weights,
+            numbers=self.numbers[chosen],
+            n_numbers=self.n_numbers,
+            feature_names=self.feature_names,
+        )
 
 
 class BatchStream:

@@ -309,7 +309,12 @@ def test_a_metric_inside_a_ranker_can_be_searched_over():
 @every_ranker
 def test_fit_and_score_request_their_metadata(make):
     requests = make().get_metadata_routing()
-    assert requests.fit.requests == {"qid": True, "sensitive_features": True, "query_weight": True}
+    assert requests.fit.requests == {
+        "qid": True,
+        "sensitive_features": True,
+        "query_weight": True,
+        "X_hypothetical": True,
+    }
     assert requests.score.requests["qid"] is True
 
 

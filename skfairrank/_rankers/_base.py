@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -21,6 +22,7 @@ from skfairrank._rankers._fitting import optimise
 from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._rankers._scales import warn_of_scales
+from skfairrank._rankers._starts import Start, best_of
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank._regularizers import Regularizer
 from skfairrank._solvers import Problem, TrainingState
@@ -43,18 +45,41 @@ class Streams(NamedTuple):
 
     @classmethod
     def of(cls, random_state) -> Streams:
-        return cls(*spawn_generators(random_state, len(cls._fields)))
+        return cls.of_starts(random_state, 1)[0]
+
+    @classmethod
+    def of_starts(cls, random_state, n_starts: int) -> list[Streams]:
+        """Those of several starts. The first has the same for any number; early stopping holds the same queries out in all."""
+        k = len(cls._fields)
+        generators = spawn_generators(random_state, k * n_starts)
+        streams = [cls(*generators[i : i + k]) for i in range(0, k * n_starts, k)]
+        return [own._replace(split=streams[0].split) for own in streams]
 
     @property
     def of_training(self):
         return self.order, self.noise, self.split
 
 
+class Given(NamedTuple):
+    """The arguments of `fit`, as the user gave them."""
+
+    X: Any
+    y: Any
+    qid: Any = None
+    sensitive_features: Any = None
+    query_weight: Any = None
+    X_hypothetical: Any = None
+
+    @property
+    def metadata(self) -> dict:
+        return {name: value for name, value in self._asdict().items() if name not in ("X", "y") and value is not None}
+
+
 class ScoreRanker(RankingMixin, BaseEstimator):
     """Prediction and input checks of every ranker that scores items by a function of its own."""
 
     # Beside what `RankingMixin` requests; models of other libraries have weights of their own.
-    __metadata_request__fit = {"query_weight": True}
+    __metadata_request__fit = {"query_weight": True, "X_hypothetical": True}
 
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
@@ -63,6 +88,12 @@ class ScoreRanker(RankingMixin, BaseEstimator):
         X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
         check_magnitude(X)
         return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
+
+    def _check_rows(self, X):
+        """Rows with the features of the training rows, checked like these."""
+        X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        check_magnitude(X)
+        return _read_only(X)
 
     def predict(self, X):
         """Scores of rows; higher is better.
@@ -132,6 +163,13 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Passes over the queries without improvement after which to stop.
     warm_start : bool, default=False
         Start from the last fit's `coef_` (and `lambda_`).
+    n_init : int, default=1
+        Number of starts, each with random numbers of its own; the one with the largest training objective is kept. For scores
+        that have poor optima, such as networks. A linear score has hardly any, so that it gains next to nothing; with
+        `solver="lbfgs"` it starts once. So does a warm start.
+    n_jobs : int or None, default=None
+        Processes among which starts are shared out, by joblib. Results do not depend on it. None: 1, unless in a
+        `joblib.parallel_config` context.
     random_state : None, int, RandomState or Generator, default=None
         An int makes `fit` repeatable to the bit, for any interleaving of the queries that keeps each query's own row order.
     verbose : int, default=0
@@ -155,6 +193,15 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Only where X has feature names.
     validation_scores_ : ndarray of float
         Held-out objective after each pass; only with `early_stopping`.
+    objectives_ : ndarray of float, shape (number of starts that ran,)
+        Training objective at the end of each start: mean utility minus regulariser minus penalty, over all queries of `fit`
+        (from 1000 on, over as many in equal steps as a tenth of the training steps sees, or 1000). Only with several starts. An
+        attack that finds the regulariser has the same random starts for each, and the multiplier with which the start ended.
+
+    Notes
+    -----
+    With several starts callbacks and `verbose` tell of the first one, which then runs before the others. Ctrl-C ends the start at
+    work and begins no other; the best so far is kept. While starts run in other processes it ends `fit` without a result.
 
     Examples
     --------
@@ -181,6 +228,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
@@ -203,6 +252,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         validation_fraction=0.1,
         n_iter_no_change=5,
         warm_start=False,
+        n_init=1,
+        n_jobs=None,
         random_state=None,
         verbose=0,
     ): ...
@@ -210,7 +261,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
         """Train on queries.
 
         Parameters
@@ -224,6 +275,10 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             Sensitive attributes; rankers that do not need them ignore them, so that one search can hold every ranker.
         query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
             Weight of each query in the means that training takes, at least 0; per row it must be constant within each query.
+        X_hypothetical : table like X, or ndarray of shape (n_rows, n_sets, n_features), optional
+            For ``SenSTIRRanker(adversary="given")``: row i, or each of the rows ``[i, k]``, is what row i of X might as well have
+            been. Rankers that do not need it ignore it. (A list or dict of tables will do, but not in a search, which could not
+            cut them.)
 
         Returns
         -------
@@ -234,23 +289,38 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
-        self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
-        metadata = {"qid": qid, "sensitive_features": sensitive_features, "query_weight": query_weight}
-        callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
-        streams = Streams.of(self.random_state)
+        for name in ("validation_scores_", "objectives_"):  # of an earlier fit with other settings
+            self.__dict__.pop(name, None)
+        given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
+        callbacks = Callbacks(self, X, y, given.metadata)
+        streams = Streams.of_starts(self.random_state, int(self.n_init))
         is_warm = self.warm_start and hasattr(self, "parameters_")
-        problem = self._problem(X, y, qid, sensitive_features, query_weight, streams.starts)
+        problem = self._problem(given, streams[0].starts)
         self._warn_of_data(problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
-        state = self._initial_state(problem, streams.initial)
-        optimise(self, problem, state, streams.of_training, callbacks)
+        state, objectives = self._optimised(problem, streams[: 1 if is_warm else None], callbacks)
         # In one go: Ctrl-C may come again.
-        self.__dict__.update(self._fitted_attributes(state))
+        self.__dict__.update({**self._fitted_attributes(state), **objectives})
         if not problem.score.is_linear:
             self.__dict__.pop("coef_", None)
         self._warn_of(state)
         callbacks.end()
         return self
+
+    def _optimised(self, problem, streams, callbacks):
+        """What the best start has found, and the attributes that tell of the others."""
+        if self.solver == "lbfgs" and problem.score.is_linear:
+            streams = streams[:1]  # it starts at zero
+        state = self._initial_state(problem, streams[0].initial)
+        if len(streams) == 1:
+            optimise(self, problem, state, streams[0].of_training, callbacks)
+            return state, {}
+        starts = [Start(problem, state, streams[0].of_training)]
+        for own in streams[1:]:
+            other = replace(problem, regularizer=problem.regularizer.fresh(own.starts))
+            starts.append(Start(other, self._initial_state(other, own.initial), own.of_training))
+        state, objectives = best_of(self, starts, callbacks)
+        return state, {"objectives_": objectives}
 
     def _warn_of_data(self, batches, is_warm: bool) -> None:
         """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
@@ -262,7 +332,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         """Say so where training has not come to its end."""
         if state.interrupted:
             warn_caller(
-                f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
+                f"fit was interrupted after {state.interrupted_at or f'{state.n_iter} of {state.planned} steps'}; the ranker is "
+                "usable as it is.",
             )
         if not state.converged:
             warn_caller(
@@ -272,24 +343,25 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
                 ConvergenceWarning,
             )
 
-    def _problem(self, X, y, qid, sensitive_features, query_weight, rng) -> Problem:
+    def _problem(self, given: Given, rng) -> Problem:
         """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
-        X, y, queries = self._check_training_data(X, y, qid)
+        X, y, queries = self._check_training_data(given.X, given.y, given.qid)
         gradient = SubsetSum() if self.solver == "lbfgs" else make_gradient(self.gradient, int(self.n_samples))
         gradient.check(queries)
         grouped = queries.group(y)
         tables = make_utility(self.utility).tables(grouped, queries.offsets)
-        batches = ArrayBatches(X, queries, tables, queries.weights(query_weight))
+        names = getattr(self, "feature_names_in_", None)
+        batches = ArrayBatches(X, queries, tables, queries.weights(given.query_weight), feature_names=names)
         self.n_queries_ = queries.n_queries
         return Problem(
             batches,
             make_score(self.score_function),
             gradient,
-            self._regularizer(batches, grouped, sensitive_features, rng),
+            self._regularizer(batches, grouped, given, rng),
             float(self.alpha),
         )
 
-    def _regularizer(self, batches, y, sensitive_features, rng) -> Regularizer:
+    def _regularizer(self, batches, y, given: Given, rng) -> Regularizer:
         """What training subtracts from the utility: what tells one trained ranker from another.
 
         Parameters
@@ -297,7 +369,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         batches : ArrayBatches
         y : ndarray, shape (n_rows,)
             Relevances, grouped by query.
-        sensitive_features : array-like or None
+        given : Given
         rng : numpy.random.Generator
         """
         return Regularizer()
