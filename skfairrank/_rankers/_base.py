@@ -84,8 +84,9 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     ----------
     score_function : "linear" or Score, default="linear"
         "linear": scores are ``X @ coef_``. Or an object of a class derived from `skfairrank.scores.Score`.
-    utility : "ndcg" or Utility, default="ndcg"
-        What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
+    utility : str or Utility, default="ndcg"
+        What is maximised: "ndcg", "dcg", "precision", "recall", "rbp", "reciprocal_rank", "err" or "average_precision", or an
+        object such as ``skfairrank.utilities.NDCG(k=10)``. For average precision only with ``gradient="reinforce"``.
     solver : {"adam", "lbfgs"}, default="adam"
         "adam": mini-batches of queries. "lbfgs": the whole training set in every iteration, exact gradients, deterministic;
         for queries of up to `skfairrank.plackett_luce.EXACT_LIMIT` items.
