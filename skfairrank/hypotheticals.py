@@ -47,7 +47,7 @@ class Hypotheticals(BaseEstimator):
         Steps along each of the metric's `directions_`: candidates x + step * subspace_radius * V_k.
     gaps : bool, default=False
         Steps in single features: candidates with x_j + step * gap_radius * gap_j, one feature j after the other, for all in which
-        the groups differ (the metric's `gaps_`).
+        the groups differ (the metric's `gaps_`). That makes as many sets as there are such features, times the `steps`.
     n_neighbors : int, default=0
         So many training rows that are nearest in d_X, the metric's squared distance, and differ from the row in some feature.
     steps : tuple of float, default=(-1.0, -0.5, 0.5, 1.0)

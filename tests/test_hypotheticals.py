@@ -247,9 +247,10 @@ def test_float32_rows_stay_so():
 def test_neighbours_by_brute_force(metric):
     rows = np.vstack([X, X[:5], X[3:4] + 2 * V[0]])
     hypotheticals = Hypotheticals(n_neighbors=3, metric=metric)
-    found = tables(hypotheticals, rows)
-    M = hypotheticals.metric_.get_mahalanobis_matrix()
-    for i, x in enumerate(rows):
+    hypotheticals.fit(rows)
+    asked = np.vstack([rows, RNG.normal(size=(10, 3))])
+    found, M = dict(hypotheticals.candidates(asked)), hypotheticals.metric_.get_mahalanobis_matrix()
+    for i, x in enumerate(asked):
         others = np.unique([other for other in rows if (other != x).any()], axis=0)
         distance = np.einsum("ij,jk,ik->i", others - x, M, others - x)
         for k in range(3):
