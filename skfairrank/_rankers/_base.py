@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from skfairrank._rankers._fitting import optimise
 from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._rankers._scales import warn_of_scales
+from skfairrank._rankers._starts import Start, best_of
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank._regularizers import Regularizer
 from skfairrank._solvers import Problem, TrainingState
@@ -43,7 +45,15 @@ class Streams(NamedTuple):
 
     @classmethod
     def of(cls, random_state) -> Streams:
-        return cls(*spawn_generators(random_state, len(cls._fields)))
+        return cls.of_starts(random_state, 1)[0]
+
+    @classmethod
+    def of_starts(cls, random_state, n_starts: int) -> list[Streams]:
+        """Those of several starts. The first has the same for any number; early stopping holds the same queries out in all."""
+        k = len(cls._fields)
+        generators = spawn_generators(random_state, k * n_starts)
+        streams = [cls(*generators[i : i + k]) for i in range(0, k * n_starts, k)]
+        return [own._replace(split=streams[0].split) for own in streams]
 
     @property
     def of_training(self):
@@ -152,6 +162,13 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Passes over the queries without improvement after which to stop.
     warm_start : bool, default=False
         Start from the last fit's `coef_` (and `lambda_`).
+    n_init : int, default=1
+        Number of starts, each with random numbers of its own; the one with the largest training objective is kept. For scores
+        that have poor optima, such as networks. A linear score has hardly any, so that it gains next to nothing; with
+        `solver="lbfgs"` it starts once. So does a warm start.
+    n_jobs : int or None, default=None
+        Processes among which starts are shared out, by joblib. Results do not depend on it. None: 1, unless in a
+        `joblib.parallel_config` context.
     random_state : None, int, RandomState or Generator, default=None
         An int makes `fit` repeatable to the bit, for any interleaving of the queries that keeps each query's own row order.
     verbose : int, default=0
@@ -175,6 +192,15 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Only where X has feature names.
     validation_scores_ : ndarray of float
         Held-out objective after each pass; only with `early_stopping`.
+    objectives_ : ndarray of float, shape (number of starts that ran,)
+        Training objective at the end of each start: mean utility minus regulariser minus penalty, over all queries of `fit`
+        (from 1000 on, over as many in equal steps as a tenth of the training steps sees, or 1000). Only with several starts. An
+        attack that finds the regulariser has the same random starts for each, and the multiplier with which the start ended.
+
+    Notes
+    -----
+    With several starts callbacks and `verbose` tell of the first one, which then runs before the others. Ctrl-C ends the start at
+    work and begins no other; the best so far is kept. While starts run in other processes it ends `fit` without a result.
 
     Examples
     --------
@@ -201,6 +227,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
@@ -223,6 +251,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         validation_fraction=0.1,
         n_iter_no_change=5,
         warm_start=False,
+        n_init=1,
+        n_jobs=None,
         random_state=None,
         verbose=0,
     ): ...
@@ -258,23 +288,38 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
-        self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
+        for name in ("validation_scores_", "objectives_"):  # of an earlier fit with other settings
+            self.__dict__.pop(name, None)
         given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
         callbacks = Callbacks(self, X, y, given.metadata)
-        streams = Streams.of(self.random_state)
+        streams = Streams.of_starts(self.random_state, int(self.n_init))
         is_warm = self.warm_start and hasattr(self, "parameters_")
-        problem = self._problem(given, streams.starts)
+        problem = self._problem(given, streams[0].starts)
         self._warn_of_data(problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
-        state = self._initial_state(problem, streams.initial)
-        optimise(self, problem, state, streams.of_training, callbacks)
+        state, objectives = self._optimised(problem, streams[: 1 if is_warm else None], callbacks)
         # In one go: Ctrl-C may come again.
-        self.__dict__.update(self._fitted_attributes(state))
+        self.__dict__.update({**self._fitted_attributes(state), **objectives})
         if not problem.score.is_linear:
             self.__dict__.pop("coef_", None)
         self._warn_of(state)
         callbacks.end()
         return self
+
+    def _optimised(self, problem, streams, callbacks):
+        """What the best start has found, and the attributes that tell of the others."""
+        if self.solver == "lbfgs" and problem.score.is_linear:
+            streams = streams[:1]  # it starts at zero
+        state = self._initial_state(problem, streams[0].initial)
+        if len(streams) == 1:
+            optimise(self, problem, state, streams[0].of_training, callbacks)
+            return state, {}
+        starts = [Start(problem, state, streams[0].of_training)]
+        for own in streams[1:]:
+            other = replace(problem, regularizer=problem.regularizer.fresh(own.starts))
+            starts.append(Start(other, self._initial_state(other, own.initial), own.of_training))
+        state, objectives = best_of(self, starts, callbacks)
+        return state, {"objectives_": objectives}
 
     def _warn_of_data(self, batches, is_warm: bool) -> None:
         """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
@@ -286,7 +331,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         """Say so where training has not come to its end."""
         if state.interrupted:
             warn_caller(
-                f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
+                f"fit was interrupted after {state.interrupted_at or f'{state.n_iter} of {state.planned} steps'}; the ranker is "
+                "usable as it is.",
             )
         if not state.converged:
             warn_caller(
@@ -303,7 +349,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         gradient.check(queries)
         grouped = queries.group(y)
         tables = make_utility(self.utility).tables(grouped, queries.offsets)
-        batches = ArrayBatches(X, queries, tables, queries.weights(given.query_weight))
+        names = getattr(self, "feature_names_in_", None)
+        batches = ArrayBatches(X, queries, tables, queries.weights(given.query_weight), feature_names=names)
         self.n_queries_ = queries.n_queries
         return Problem(
             batches,

@@ -57,7 +57,7 @@ class SenSTIRRanker(PlackettLuceRanker):
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
-validation_fraction, n_iter_no_change, warm_start, random_state, verbose
+validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state, verbose
         As for `PlackettLuceRanker`.
     adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent", "given"} or Adversary, default="ascent"
         How q' is found: by name, with the parameters below that belong to it, or by an object of `skfairrank.adversaries`, which
@@ -80,7 +80,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     subspace_init : float, default=0.05
         Its starts are uniform in +-subspace_init.
     subspace_n_starts : int or None, default=4
-        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper.
+        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper. Items share no starts
+        where the score is not linear, where `score_distance` is "centered", or where rows have bounds.
     full_step_size, full_n_steps : float, int, default=0.001, 20
         Adam's step and number of steps of the full attack, in feature units (the paper's fs, fe).
     subspace_radius : float, default=1.0
@@ -96,6 +97,21 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "paper": lambda by max(d, epsilon) / min(d, epsilon) times (d - epsilon), as the authors' program; where the budget binds
         it swings, and the mean of d is far above epsilon. "auto": "budget"; but where the metric has learned directions with
         ``scale="raw"``, the paper's setting, "paper" for as long as lambda does not swing.
+    score_distance : {"squared", "centered"}, default="squared"
+        How the scores of two queries are compared. "squared": 1/2 ||h(q) - h(q')||^2, the paper's. "centered": the same, of changes
+        less their mean in the query: a change of all scores by one number changes no ranking, so it should cost nothing
+        (docs/exact.md).
+    feature_range : None, "train" or (low, high), default=None
+        For "ascent" and "gaps_ascent": the range of each feature in which attacked items stay; "train": that of the training
+        rows. low and high are numbers, or one number for each feature; -inf and inf are no bounds. An item that lies outside may
+        stay where it is, or move towards the range, but not further out.
+    one_hot_groups : None or list of lists of columns, default=None
+        For "ascent" and "gaps_ascent": columns, by name or position, that are one-hot encoded together, such as ``[["red",
+        "blue"], [5, 6, 7]]``. Attacked items stay on the simplex of each group (entries >= 0 that sum to 1), to which
+        `feature_range` does not apply.
+    fixed_features : None or list of columns, default=None
+        For "ascent" and "gaps_ascent": columns, by name or position, or as a mask, that the attack leaves as they are. One-hot
+        columns that have been scaled belong here: they are on no simplex.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
     relax : float, default=0.0
@@ -118,7 +134,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
         (mean d_Q(q, q')) and "lambda" (after its update). In steps without the
         regulariser the middle two are 0 and lambda is unchanged.
-    n_queries_, n_features_in_, feature_names_in_, validation_scores_
+    n_queries_, n_features_in_, feature_names_in_, validation_scores_, objectives_
         As for `PlackettLuceRanker`.
 
     Notes

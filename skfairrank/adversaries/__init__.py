@@ -7,6 +7,7 @@ from skfairrank.adversaries._base import Adversary, Attack, ClosedForm
 from skfairrank.adversaries._box import ExactBox, ExactGaps, Zeros
 from skfairrank.adversaries._budget import ExactBudget
 from skfairrank.adversaries._given import GivenHypotheticals
+from skfairrank.adversaries._plausible import PLAUSIBLE
 
 __all__ = [
     "Adversary",
@@ -45,13 +46,19 @@ def make_adversary(adversary, settings=None) -> Adversary:
     Raises
     ------
     ValueError, TypeError
-        If it is neither one of the names nor an adversary.
+        If it is neither one of the names nor an adversary, or the settings bound what an adversary in closed form may reach.
     """
     if isinstance(adversary, str):
         if adversary not in ADVERSARIES:
             raise ValueError(f"adversary={adversary!r}: choose one of {sorted(ADVERSARIES)}, or give an adversary.")
         kind = ADVERSARIES[adversary]
         names = [] if settings is None else list(signature(kind).parameters)
+        for bound in PLAUSIBLE:
+            if kind.is_closed_form and getattr(settings, bound, None) is not None:
+                raise ValueError(
+                    f"{bound} bounds what an attack may reach, and adversary={adversary!r} knows no such bounds: its closed form "
+                    f'moves all items alike, wherever they lie. Use adversary="ascent" or "gaps_ascent", or {bound}=None.'
+                )
         return kind(**{name: getattr(settings, name) for name in names})
     if isinstance(adversary, type) or not callable(getattr(adversary, "prepare", None)):
         raise TypeError(
