@@ -229,6 +229,12 @@ def test_early_stopping_warm_start_and_pickle():
     np.testing.assert_array_equal(copied.predict(TASK.X), ranker.predict(TASK.X))
 
 
+def test_the_best_of_several_starts():
+    settings = {**QUICK, "score_function": MLPScore((3,)), "n_init": 3}
+    ranker = fit(SenSTIRRanker(MahalanobisMetric(M), hypotheticals=negate, **settings))
+    assert len(ranker.objectives_) == 3 and np.isfinite(ranker.objectives_).all()
+
+
 # What rows cost
 
 
@@ -324,6 +330,10 @@ def test_what_is_missing_or_has_no_effect():
         fit(SenSTIRRanker(**QUICK), X_hypothetical=TASK.X[1:])
     with pytest.raises(ValueError, match="missing values in column 0"):
         fit(SenSTIRRanker(**QUICK), X_hypothetical=np.full_like(TASK.X, np.nan))
+    with pytest.raises(ValueError, match="feature_range.*where they are made"):
+        fit(SenSTIRRanker(hypotheticals=negate, feature_range="train", **QUICK))
+    with pytest.raises(ValueError, match="centered"):
+        fit(SenSTIRRanker(hypotheticals=negate, score_distance="centered", **QUICK))
     with pytest.warns(UserWarning, match='adversary="given" only'):
         fit(SenSTIRRanker([[0, 1, 0, 0]], **{**QUICK, "adversary": "ascent"}, hypotheticals=negate))
     with pytest.warns(UserWarning, match="'<lambda>' changes no row"):
