@@ -305,7 +305,7 @@ def test_closed_forms_refuse_bounds_with_a_sentence(adversary, bound):
 def test_no_bounds_are_no_rules():
     settings = Ascent()
     assert read_plausible(settings, 3, None, None) is None
-    assert isinstance(read_plausible(Ascent(fixed_features=[0]), 3, None, lambda: []), Plausible)
+    assert isinstance(read_plausible(Ascent(fixed_features=[0]), 3, None, list), Plausible)
     assert GapsAscent(feature_range="train").get_params()["feature_range"] == "train"
     assert "feature_range" not in ExactBox().get_params()
 

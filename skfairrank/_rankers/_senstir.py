@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._base import PlackettLuceRanker
+from skfairrank._rankers._setup import n_plain_steps
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
@@ -196,7 +197,7 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
             adversary,
             charged,
             strength=self.rho,
-            n_plain=self._n_plain,
+            n_plain=n_plain_steps(self),
             multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if self.warm_start else INITIAL_MULTIPLIER,
             rng=rng,
         )
@@ -213,11 +214,6 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
             candidates.append(rows)
         self.hypotheticals_ = hypotheticals
         return candidates
-
-    @property
-    def _n_plain(self) -> int:
-        """Steps without the regulariser."""
-        return 0 if self.solver == "lbfgs" else round(float(self.fair_start) * int(self.max_iter))
 
     def _learn_metric(self, adversary, X, sensitive_features):
         if adversary.takes_hypotheticals and self.metric is None:

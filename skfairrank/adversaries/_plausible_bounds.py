@@ -159,7 +159,9 @@ def _in_budget(budget, w, rows, n_steps, n_starts, rng):
     for _ in range(n_starts):
         # Half of a query's items start upwards, half downwards, which matters where changes are compared with their mean.
         side = np.concatenate([rng.permutation(n) % 2 * 2.0 - 1.0 for n in sizes])
-        D = project((side * rng.uniform(0.5, 1.5, len(side)))[:, None] * (budget.radius * along + across), _QUICK_ROUNDS)
+        D = project(
+            (side * rng.uniform(0.5, 1.5, len(side)))[:, None] * (budget.radius * along + across), _QUICK_ROUNDS
+        )
         for _ in range(n_steps):
             up = change(D)
             # What is maximised is convex, so that long steps are as good as short ones; the projections like them short.
