@@ -273,6 +273,16 @@ def test_neighbours_of_other_rows_are_training_rows_in_any_order():
         assert all((X == row).all(axis=1).any() for row in table.to_numpy())
 
 
+def test_of_neighbours_at_one_distance_each_row_gets_the_same():
+    """Rows that differ along a direction alone are all at distance 0, up to rounding."""
+    rows = np.vstack([X + 0.1 * k * V[0] for k in range(6)])
+    hypotheticals = Hypotheticals(n_neighbors=2, metric=V).fit(rows)
+    alone = [dict(hypotheticals.candidates(row[None]))["neighbour 2"][0] for row in rows]
+    together = dict(hypotheticals.candidates(rows))["neighbour 2"]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_allclose(distances_of_rows(rows, together, hypotheticals.metric_), 0.0, atol=1e-20)
+
+
 def test_neighbours_are_looked_for_among_so_many_rows():
     found = tables(Hypotheticals(n_neighbors=1, metric=V, max_rows=4), X)
     assert len(np.unique(found["neighbour 1"], axis=0)) <= 4
