@@ -3,6 +3,7 @@
 import pickle
 from functools import partial
 
+import autograd.numpy as anp
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +26,7 @@ from skfairrank.fair_metrics import MahalanobisMetric
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import kendall_tau_score, kendall_tau_scorer
 from skfairrank.model_selection import QueryKFold
-from skfairrank.scores import LinearScore, MLPScore
+from skfairrank.scores import FunctionScore, LinearScore, MLPScore
 from skfairrank.utilities import Tables
 
 TASK = make_task(MIXED, seed=3)
@@ -33,7 +34,17 @@ N, D = TASK.X.shape
 M = np.diag([0.0, 2.0, 1.0, 0.5])
 GROUP = np.arange(N) % 2
 QUICK = {"adversary": "given", "max_iter": 40, "random_state": 0, "rho": 0.1}
-SCORES = pytest.mark.parametrize("score", [LinearScore(), MLPScore((3,))], ids=["linear", "mlp"])
+
+
+def bent(theta, X):
+    return anp.tanh(anp.dot(X, theta)) + anp.dot(X, theta)
+
+
+SCORES = pytest.mark.parametrize(
+    "score",
+    [LinearScore(), MLPScore((3,)), FunctionScore(bent, [0.1, 0.2, 0.3, 0.4])],
+    ids=["linear", "mlp", "function"],
+)
 
 
 def negate(X, column=1):
