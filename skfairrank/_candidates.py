@@ -125,11 +125,11 @@ def _checked_array(source, X, candidates, may_miss):
         raise TypeError(f"{source} has dtype {candidates.dtype}, and X has {X.dtype}: it must hold numbers.")
     if X.dtype.kind == "f":
         candidates = candidates.astype(X.dtype, copy=False)
+    is_finite = np.ones(X.shape[1], bool)
     for start in range(0, len(X), _ROWS):
-        block = slice(start, start + _ROWS)
-        if not np.isfinite(candidates[block]).all():
-            for j in np.flatnonzero(~np.isfinite(candidates[block]).all(axis=0)).tolist():
-                _check_column(source, j, pd.Series(X[:, j]), pd.Series(candidates[:, j]), may_miss[j])
+        is_finite &= np.isfinite(candidates[start : start + _ROWS]).all(axis=0)
+    for j in np.flatnonzero(~is_finite).tolist():
+        _check_column(source, j, pd.Series(X[:, j]), pd.Series(candidates[:, j]), may_miss[j])
     return candidates
 
 

@@ -3,6 +3,7 @@
 import pickle
 from functools import partial
 
+import autograd.numpy as anp
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +26,7 @@ from skfairrank.fair_metrics import MahalanobisMetric
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import kendall_tau_score, kendall_tau_scorer
 from skfairrank.model_selection import QueryKFold
-from skfairrank.scores import LinearScore, MLPScore
+from skfairrank.scores import FunctionScore, LinearScore, MLPScore
 from skfairrank.utilities import Tables
 
 TASK = make_task(MIXED, seed=3)
@@ -33,7 +34,17 @@ N, D = TASK.X.shape
 M = np.diag([0.0, 2.0, 1.0, 0.5])
 GROUP = np.arange(N) % 2
 QUICK = {"adversary": "given", "max_iter": 40, "random_state": 0, "rho": 0.1}
-SCORES = pytest.mark.parametrize("score", [LinearScore(), MLPScore((3,))], ids=["linear", "mlp"])
+
+
+def bent(theta, X):
+    return anp.tanh(anp.dot(X, theta)) + anp.dot(X, theta)
+
+
+SCORES = pytest.mark.parametrize(
+    "score",
+    [LinearScore(), MLPScore((3,)), FunctionScore(bent, [0.1, 0.2, 0.3, 0.4])],
+    ids=["linear", "mlp", "function"],
+)
 
 
 def negate(X, column=1):
@@ -229,6 +240,12 @@ def test_early_stopping_warm_start_and_pickle():
     np.testing.assert_array_equal(copied.predict(TASK.X), ranker.predict(TASK.X))
 
 
+def test_the_best_of_several_starts():
+    settings = {**QUICK, "score_function": MLPScore((3,)), "n_init": 3}
+    ranker = fit(SenSTIRRanker(MahalanobisMetric(M), hypotheticals=negate, **settings))
+    assert len(ranker.objectives_) == 3 and np.isfinite(ranker.objectives_).all()
+
+
 # What rows cost
 
 
@@ -324,6 +341,10 @@ def test_what_is_missing_or_has_no_effect():
         fit(SenSTIRRanker(**QUICK), X_hypothetical=TASK.X[1:])
     with pytest.raises(ValueError, match="missing values in column 0"):
         fit(SenSTIRRanker(**QUICK), X_hypothetical=np.full_like(TASK.X, np.nan))
+    with pytest.raises(ValueError, match="feature_range.*where they are made"):
+        fit(SenSTIRRanker(hypotheticals=negate, feature_range="train", **QUICK))
+    with pytest.raises(ValueError, match="centered"):
+        fit(SenSTIRRanker(hypotheticals=negate, score_distance="centered", **QUICK))
     with pytest.warns(UserWarning, match='adversary="given" only'):
         fit(SenSTIRRanker([[0, 1, 0, 0]], **{**QUICK, "adversary": "ascent"}, hypotheticals=negate))
     with pytest.warns(UserWarning, match="'<lambda>' changes no row"):

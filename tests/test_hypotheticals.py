@@ -247,9 +247,10 @@ def test_float32_rows_stay_so():
 def test_neighbours_by_brute_force(metric):
     rows = np.vstack([X, X[:5], X[3:4] + 2 * V[0]])
     hypotheticals = Hypotheticals(n_neighbors=3, metric=metric)
-    found = tables(hypotheticals, rows)
-    M = hypotheticals.metric_.get_mahalanobis_matrix()
-    for i, x in enumerate(rows):
+    hypotheticals.fit(rows)
+    asked = np.vstack([rows, RNG.normal(size=(10, 3))])
+    found, M = dict(hypotheticals.candidates(asked)), hypotheticals.metric_.get_mahalanobis_matrix()
+    for i, x in enumerate(asked):
         others = np.unique([other for other in rows if (other != x).any()], axis=0)
         distance = np.einsum("ij,jk,ik->i", others - x, M, others - x)
         for k in range(3):
@@ -270,6 +271,16 @@ def test_neighbours_of_other_rows_are_training_rows_in_any_order():
         pd.testing.assert_frame_equal(table, again[name])
         assert table.index.equals(new.index)
         assert all((X == row).all(axis=1).any() for row in table.to_numpy())
+
+
+def test_of_neighbours_at_one_distance_each_row_gets_the_same():
+    """Rows that differ along a direction alone are all at distance 0, up to rounding."""
+    rows = np.vstack([X + 0.1 * k * V[0] for k in range(6)])
+    hypotheticals = Hypotheticals(n_neighbors=2, metric=V).fit(rows)
+    alone = [dict(hypotheticals.candidates(row[None]))["neighbour 2"][0] for row in rows]
+    together = dict(hypotheticals.candidates(rows))["neighbour 2"]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_allclose(distances_of_rows(rows, together, hypotheticals.metric_), 0.0, atol=1e-20)
 
 
 def test_neighbours_are_looked_for_among_so_many_rows():
