@@ -99,8 +99,8 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         it swings, and the mean of d is far above epsilon. "auto": "budget"; but where the metric has learned directions with
         ``scale="raw"``, the paper's setting, "paper" for as long as lambda does not swing.
     score_distance : {"squared", "centered"}, default="squared"
-        How the scores of two queries are compared. "squared": 1/2 ||h(q) - h(q')||^2, the paper's. "centered": the same, of changes
-        less their mean in the query: a change of all scores by one number changes no ranking, so it should cost nothing
+        How the scores of two queries are compared. "squared": 1/2 ||h(q) - h(q')||^2, the paper's. "centered": the same, of
+        changes less their mean in the query: a change of all scores by one number changes no ranking, so it should cost nothing
         (docs/exact.md).
     feature_range : None, "train" or (low, high), default=None
         For "ascent" and "gaps_ascent": the range of each feature in which attacked items stay; "train": that of the training

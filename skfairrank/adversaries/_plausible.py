@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from skfairrank._features import column_positions
+from skfairrank._kernels.reach import along_rows, nearest_rows
 
-__all__ = ["PLAUSIBLE", "Plausible", "Reach", "onto_simplex", "read_plausible"]
+__all__ = ["PLAUSIBLE", "Plausible", "Reach", "read_plausible"]
 
 #: Parameters that say what is plausible, with their constraints.
 PLAUSIBLE: dict = {
@@ -67,17 +68,19 @@ class Reach(NamedTuple):
 
     def project(self, Z) -> np.ndarray:
         """The nearest rows within reach, shape (n_rows, n_features)."""
-        nearest = np.clip(Z, self.low, self.high)
-        for group in self.groups:
-            nearest[:, group] = onto_simplex(Z[:, group])
-        return nearest
+        return self._fill(nearest_rows, Z)
 
     def tangent(self, Z, slope) -> np.ndarray:
         """The part of a slope along which rows Z within reach may move, shape (n_rows, n_features)."""
-        part = np.where((Z >= self.high) & (slope > 0) | (Z <= self.low) & (slope < 0), 0.0, slope)
-        for group in self.groups:
-            part[:, group] = _along_simplex(Z[:, group], slope[:, group])
-        return part
+        return self._fill(along_rows, Z, slope)
+
+    def _fill(self, kernel, *rows):
+        rows = [np.ascontiguousarray(row, dtype=np.float64) for row in rows]
+        out = np.empty_like(self.low)
+        members = np.concatenate([*self.groups, np.empty(0, np.int64)]).astype(np.int64)
+        ends = np.cumsum([0, *map(len, self.groups)])
+        kernel(*rows, self.low, self.high, members, ends, out)
+        return out
 
 
 def read_plausible(settings, n_features: int, names, rows: Callable[[], Iterable[np.ndarray]]) -> Plausible | None:
@@ -186,27 +189,3 @@ def _read_range(feature_range, n_features, names, rows):
 
 def _said(columns, names) -> list:
     return [int(j) if names is None else str(names[j]) for j in columns]
-
-
-def onto_simplex(Z) -> np.ndarray:
-    """The nearest points with entries >= 0 that sum to 1 (Held, Wolfe and Crowder 1974), row by row.
-
-    They are max(z - tau, 0), with tau such that they sum to 1.
-    """
-    sums = np.cumsum(-np.sort(-Z, axis=1), axis=1) - 1.0
-    tau = (sums / np.arange(1, Z.shape[1] + 1)).max(axis=1)
-    return np.maximum(Z - tau[:, None], 0.0)
-
-
-def _along_simplex(Z, slope) -> np.ndarray:
-    """The nearest directions to slopes in which rows Z on the simplex may move: they sum to 0, and are >= 0 where Z is 0.
-
-    They are slope - tau where Z > 0, and max(slope - tau, 0) elsewhere. tau is the largest mean over the first and as many of the
-    others, steepest first, as one likes.
-    """
-    inside = Z > 0
-    order = np.lexsort((-slope, ~inside), axis=1)
-    means = np.cumsum(np.take_along_axis(slope, order, axis=1), axis=1) / np.arange(1, Z.shape[1] + 1)
-    may_end = np.arange(1, Z.shape[1] + 1) >= inside.sum(axis=1, keepdims=True)
-    tau = np.where(may_end, means, -np.inf).max(axis=1, keepdims=True)
-    return np.where(inside, slope - tau, np.maximum(slope - tau, 0.0))
