@@ -6,7 +6,7 @@ arrays in memory and memory maps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import repeat
 from typing import NamedTuple, Protocol
@@ -39,6 +39,8 @@ class Batch(NamedTuple):
         Weights of the queries, of mean 1 over all queries of the source.
     key : numpy.uint64
         For the noise of sampled rankings.
+    worth : callable, or None
+        Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`.
     """
 
     X: np.ndarray
@@ -49,6 +51,7 @@ class Batch(NamedTuple):
     stay: np.ndarray
     weight: np.ndarray
     key: np.uint64
+    worth: Callable | None = None
 
 
 class Batches(Protocol):
@@ -140,6 +143,7 @@ class ArrayBatches:
                 self._stay[rows],
                 self.weights[first:last],
                 np.uint64(first),
+                self.tables.worth,
             )
 
     def subset(self, chosen):
@@ -189,11 +193,12 @@ class BatchStream:
         rows, gain = queries.order[places], source.tables.gain[places]
         stay = source._stay[places] if len(source._stay) else source._stay
         numbers, weight, keys = source.numbers[chosen], source.weights[chosen], draw_keys(self.noise_rng, steps)
+        worth = source.tables.worth
         if queries.are_of_one_size and not len(stay):  # as below, faster
             columns = rows.reshape(steps, -1), offsets, numbers, gain.reshape(steps, -1), repeat(stay), weight, keys
-            return list(map(Batch, repeat(source.X), *columns))
+            return list(map(Batch, repeat(source.X), *columns, repeat(worth)))
         bounds = [0, *np.cumsum(offsets[:, -1]).tolist()]
         return [
-            Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s])
+            Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s], worth)
             for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
         ]
