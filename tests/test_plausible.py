@@ -70,7 +70,7 @@ class Seen(Score):
         return self.score.input_gradient(theta, X)
 
 
-def attacked(X, y, qid, *, score=None, metric=None, whole=True, **settings):
+def attacked(X, y, qid, *, score=None, metric=None, **settings):
     """The points that one step of training looks at, in the order of the batch, and the rows of it."""
     points = []
     score = Seen(score or LinearScore(), points)
@@ -96,9 +96,9 @@ def test_every_attacked_item_stays_in_range_and_on_its_simplexes(adversary, scor
         metric = np.array([[1, -1, 0, 0, 0, 0, 0], [0, 0, 1, 0, -1, 0, 0], [0.5, 0.5, 0.5, 0, 0, -1, 1]])
         if adversary == "gaps_ascent":
             metric = FrozenEstimator(SensitiveSubspaceMetric().fit(X, sensitive_features=X[:, 0] > 0))
-        points, rows, _ = attacked(
+        points, rows, ranker = attacked(
             X, y, qid, score=score, adversary=adversary, score_distance=score_distance, metric=metric, **STEPS,
-            feature_range=feature_range, one_hot_groups=GROUPS, fixed_features=None,
+            feature_range=feature_range, one_hot_groups=GROUPS, rho=100.0, epsilon=10.0,
         )  # fmt: skip
         low, high = (X.min(0), X.max(0)) if feature_range == "train" else np.broadcast_arrays(*feature_range, X[0])[:2]
         low, high = np.minimum(low, rows)[:, :2], np.maximum(high, rows)[:, :2]
@@ -108,7 +108,7 @@ def test_every_attacked_item_stays_in_range_and_on_its_simplexes(adversary, scor
             assert points[..., group].sum(axis=-1) == pytest.approx(1.0, abs=1e-12)
         moved = np.abs(points - rows).max(axis=0)
         assert (moved[:, :2].max(axis=0) > 0.1).all()  # it does attack
-        assert (moved[:, 2:] > 0.1).any()
+        assert (moved[:, 2:] > 0.1).any() and ranker.history_["regularizer"][0] > 0.0
 
 
 def test_fixed_columns_do_not_move_and_others_do():
