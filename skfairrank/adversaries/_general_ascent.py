@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels.linear import BETA1, BETA2, TINY
+from skfairrank._kernels.linear import adam_factors, climb_rows
 from skfairrank.adversaries._pairing import Pairing
 
 __all__ = ["GeneralAscent"]
@@ -43,8 +43,8 @@ class GeneralAscent:
         full_n_steps,
         rng,
     ):
-        self.score, self.raw, self.basis, self.rho, self.rng = score, raw, basis, rho, rng
-        self.loss = 1.0 - (1.0 - shrink) ** 2  # the metric is I - B' diag(loss) B
+        self.score, self.raw, self.basis, self.rho, self.rng = score, raw, np.array(basis), rho, rng
+        self.kept = (1.0 - (1.0 - shrink) ** 2)[:, None] * basis  # the metric is I - kept' B
         self.subspace = subspace_step_size, subspace_n_steps, subspace_init
         self.full = full_step_size, full_n_steps
         self.pairing = Pairing(basis, shrink, n_numbers)
@@ -55,21 +55,16 @@ class GeneralAscent:
         sizes, starts = np.diff(batch.offsets), batch.offsets[:-1]
         h = self.score.values(theta, X)
 
-        def slope_at(Z):
-            """Gradient of rho/2 (h(z) - h(x))^2 in z, item by item."""
-            gap = self.score.values(theta, Z) - h
-            return self.rho * gap[:, None] * self.score.input_gradient(theta, Z)
-
         def total(values):
             return np.add.reduceat(values, starts)
 
         c, e = self._starts(len(X))
-        step_size, n_steps, _ = self.subspace
         if len(self.raw):
-            c = _adam(c, lambda c: slope_at(X + c @ self.raw) @ self.raw.T, step_size, n_steps)
+            free = np.zeros((0, len(self.raw)))
+            self._climb(self.score.along(theta, X, self.raw), h, c, np.zeros(len(X)), free, free, *self.subspace[:2])
         inside = X + c @ self.raw
-        pull = np.repeat(2.0 * multiplier / sizes, sizes)[:, None]
-        e = _adam(e, lambda e: slope_at(inside + e) - pull * self._fair(e), *self.full)
+        pull = np.repeat(2.0 * multiplier / sizes, sizes)
+        self._climb(self.score.along(theta, inside), h, e, pull, self.kept, self.basis, *self.full)
 
         squares_inside = total((self.score.values(theta, inside) - h) ** 2)
         squares = total((self.score.values(theta, inside + e) - h) ** 2)
@@ -100,15 +95,13 @@ class GeneralAscent:
 
     def _fair(self, e):
         """M e, with M the matrix of the fair metric."""
-        return e - (e @ self.basis.T * self.loss) @ self.basis
+        return e - (e @ self.kept.T) @ self.basis
 
-
-def _adam(z, slope_at, step_size, n_steps):
-    """Ascent by Adam from z; returns where it ends."""
-    m, v = np.zeros_like(z), np.zeros_like(z)
-    for t in range(1, n_steps + 1):
-        slope = slope_at(z)
-        m = BETA1 * m + (1.0 - BETA1) * slope
-        v = BETA2 * v + (1.0 - BETA2) * slope * slope
-        z = z + step_size / (1.0 - BETA1**t) * m / (np.sqrt(v / (1.0 - BETA2**t)) + TINY)
-    return z
+    def _climb(self, at, h, z, pull, kept, basis, step_size, n_steps):
+        """Ascent of ``rho/2 (h(z) - h)^2 - pull/2 z.Mz`` by Adam from z, in place, item by item; M is I less kept' basis."""
+        moments, work = np.zeros((2, *z.shape)), np.empty(z.shape[1])
+        for t in range(1, n_steps + 1):
+            values, slopes = at(z)
+            slopes = np.require(slopes, np.float64, "CW")  # one kind of array, for which the kernel is compiled once
+            weight = self.rho * (values - h)
+            climb_rows(z, slopes, weight, pull, kept, basis, moments, work, *adam_factors(t, step_size))
