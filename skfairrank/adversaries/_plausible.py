@@ -75,11 +75,11 @@ class Reach(NamedTuple):
         return self._fill(along_rows, Z, slope)
 
     def _fill(self, kernel, *rows):
-        rows = [np.ascontiguousarray(row, dtype=np.float64) for row in rows]
+        given = [np.ascontiguousarray(row, dtype=np.float64) for row in rows]
         out = np.empty_like(self.low)
         members = np.concatenate([*self.groups, np.empty(0, np.int64)]).astype(np.int64)
         ends = np.cumsum([0, *map(len, self.groups)])
-        kernel(*rows, self.low, self.high, members, ends, out)
+        kernel(*given, self.low, self.high, members, ends, out)
         return out
 
 
