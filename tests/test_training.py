@@ -170,7 +170,7 @@ def test_a_named_adversary_has_the_rankers_own_settings(name):
     if name in ("ascent", "gaps_ascent"):
         settings |= {"feature_range": "train", "one_hot_groups": [[0, 1]], "fixed_features": [2]}
     if name == "given":
-        settings |= {"hypotheticals": {"doubled": np.add}}
+        settings |= {"hypotheticals": {"doubled": np.add}, "score_distance": "squared"}
     given = make_adversary(name, SenSTIRRanker(adversary=name, **settings)).get_params()
     assert given == {key: settings[key] for key in given} and len(given) >= 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels.linear import BETA1, BETA2, TINY
+from skfairrank._kernels.linear import BETA1, BETA2, TINY, adam_factors, climb_rows
 from skfairrank.adversaries._pairing import Pairing
 from skfairrank.adversaries._score_distance import about_means
 
@@ -47,9 +47,9 @@ class GeneralAscent:
         rng,
         is_centered=False,
     ):
+        self.score, self.raw, self.basis, self.rho, self.rng = score, raw, np.array(basis), rho, rng
+        self.kept = (1.0 - (1.0 - shrink) ** 2)[:, None] * basis  # the metric is I - kept' B
         self.is_centered = is_centered
-        self.score, self.raw, self.basis, self.rho, self.rng = score, raw, basis, rho, rng
-        self.loss = 1.0 - (1.0 - shrink) ** 2  # the metric is I - B' diag(loss) B
         self.subspace = subspace_step_size, subspace_n_steps, subspace_init
         self.full = full_step_size, full_n_steps
         self.pairing = Pairing(basis, shrink, n_numbers)
@@ -58,12 +58,13 @@ class GeneralAscent:
         """Mean regulariser, mean d_Q, and the gradient of the first in theta."""
         items = Items(self.score, theta, batch, self.rho, self.is_centered)
         c, e = self._starts(batch.offsets)
-        step_size, n_steps, _ = self.subspace
         if len(self.raw):
-            c = adam(c, lambda c: items.slope(items.X + c @ self.raw) @ self.raw.T, step_size, n_steps)
+            free = np.zeros((0, len(self.raw)))
+            at = self.score.along(theta, items.X, self.raw)
+            self._climb(items, at, c, np.zeros(len(items.X)), free, free, *self.subspace[:2])
         inside = items.X + c @ self.raw
-        pull = items.per_row(2.0 * multiplier / items.sizes)[:, None]
-        e = adam(e, lambda e: items.slope(inside + e) - pull * self._fair(e), *self.full)
+        pull = items.per_row(2.0 * multiplier / items.sizes)
+        self._climb(items, self.score.along(theta, inside), e, pull, self.kept, self.basis, *self.full)
 
         squares_inside = items.total(items.change(inside) ** 2)
         squares = items.total(items.change(inside + e) ** 2)
@@ -99,7 +100,16 @@ class GeneralAscent:
 
     def _fair(self, e):
         """M e, with M the matrix of the fair metric."""
-        return e - (e @ self.basis.T * self.loss) @ self.basis
+        return e - (e @ self.kept.T) @ self.basis
+
+    def _climb(self, items, at, z, pull, kept, basis, step_size, n_steps):
+        """Ascent of ``rho/2 change(z)^2 - pull/2 z.Mz`` by Adam from z, in place, item by item; M is I less kept' basis."""
+        moments, work = np.zeros((2, *z.shape)), np.empty(z.shape[1])
+        for t in range(1, n_steps + 1):
+            values, slopes = at(z)
+            slopes = np.require(slopes, np.float64, ("C", "W"))  # one kind of array, for which the kernel is compiled once
+            weight = self.rho * items.change_to(values)
+            climb_rows(z, slopes, weight, pull, kept, basis, moments, work, *adam_factors(t, step_size))
 
 
 class Items:
@@ -113,7 +123,11 @@ class Items:
 
     def change(self, Z):
         """h(z) - h(x) of each item; centered, less its mean in the query."""
-        change = self.score.values(self.theta, Z) - self.h
+        return self.change_to(self.score.values(self.theta, Z))
+
+    def change_to(self, h):
+        """The same from the scores h of Z."""
+        change = h - self.h
         return about_means(change, self.batch.offsets) if self.is_centered else change
 
     def slope(self, Z):
