@@ -152,7 +152,7 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
             )
         if self.rho > 0 and self.solver == "lbfgs" and not adversary.is_closed_form:
             raise ValueError(NEEDS_CLOSED_FORM)
-        self.metric_ = self._learn_metric(adversary, batches.X, sensitive_features)
+        self.metric_ = self._learn_metric(adversary, batches, y, sensitive_features)
         if self.rho == 0:
             return Regularizer()
         return Invariance(
@@ -169,13 +169,16 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         """Steps without the regulariser."""
         return 0 if self.solver == "lbfgs" else round(float(self.fair_start) * int(self.max_iter))
 
-    def _learn_metric(self, adversary, X, sensitive_features):
+    def _learn_metric(self, adversary, batches, y, sensitive_features):
+        X, relevance = batches.X, np.empty(len(y))
+        relevance[batches.queries.order] = y
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
         needed = self.rho > 0
         uses_directions = needed and adversary.uses_directions
-        metric = fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
+        how = {"needed": needed, "uses_directions": uses_directions}
+        metric = fit_metric(self.metric, X, sensitive_features, relevance, **how)
         if self.metric is None and uses_directions:
             _warn_if_directions_miss_the_groups(metric)
         return metric

@@ -79,8 +79,7 @@ class GeneralAscent:
         gap = self.score.values(theta, attacked) - h
         regularizer = float((batch.weight * 0.5 * total(gap**2)).mean())
         weighted = gap * np.repeat(batch.weight, sizes) / len(sizes)
-        gradient = self.score.parameter_gradient(theta, attacked, weighted)
-        gradient = gradient - self.score.parameter_gradient(theta, X, weighted)
+        gradient = self.score.parameter_gradient(theta, np.vstack([attacked, X]), np.r_[weighted, -weighted])
         return regularizer, self.pairing.mean_distance(batch, e, cost, spent, share), gradient
 
     def _starts(self, n_items):
