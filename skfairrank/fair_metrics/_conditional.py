@@ -15,8 +15,8 @@ class ConditionalDifference(Difference):
     """Coefficients of the features on the attribute in a linear regression with an intercept for each level of relevance.
 
     Of two groups this is the mean over the levels of the difference of the groups' mean rows. A level of n rows, of which a share
-    p belongs to the second group, weighs n p (1 - p): where one group is missing it says nothing. Of more groups it is what a group
-    adds beside the level's intercept, and of a number what one standard deviation of it adds.
+    p belongs to the second group, weighs n p (1 - p): where one group is missing it says nothing. Of more groups it is what one
+    of them adds beside the level's intercept, and of a number what one standard deviation of it adds.
 
     Parameters
     ----------
