@@ -40,7 +40,10 @@ for name, score in (("line", "linear"), ("network", MLPScore((16,)))):
         ranker = SenSTIRRanker(rho=rho, score_function=score, **settings)
         rankers[name, rho] = ranker.fit(X, y, qid=qid, sensitive_features=group)
         s = ranker.predict(X_test)
-        points[name, rho] = ndcg_score(y_test, s, qid=qid_test), kendall_tau_score(s, ranker.predict(flipped), qid=qid_test)
+        points[name, rho] = (
+            ndcg_score(y_test, s, qid=qid_test),
+            kendall_tau_score(s, ranker.predict(flipped), qid=qid_test),
+        )
         print(f"{name:8s} rho {rho:<6g} NDCG {points[name, rho][0]:.3f}  tau {points[name, rho][1]:.3f}")
 
 # %%

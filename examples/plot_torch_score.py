@@ -78,9 +78,7 @@ def _tensor(array):
 
 
 def make_module(n_features):
-    return torch.nn.Sequential(
-        torch.nn.Linear(n_features, 16), torch.nn.SiLU(), torch.nn.Linear(16, 1, bias=False)
-    )
+    return torch.nn.Sequential(torch.nn.Linear(n_features, 16), torch.nn.SiLU(), torch.nn.Linear(16, 1, bias=False))
 
 
 # %%
@@ -108,7 +106,7 @@ else:
     torch.set_num_threads(1)  # batches are small
     X, y, qid, group = interaction_task(20 if quick else 150, seed=0)
     test = interaction_task(20 if quick else 200, seed=1)[:3]
-    settings = {"max_iter": 10 if quick else 500, "learning_rate": 0.02, "random_state": 0}
+    settings = {"max_iter": 10 if quick else 250, "learning_rate": 0.04, "full_n_steps": 5, "random_state": 0}
     for rho in (0.0, 0.003, 0.01):
         ranker = SenSTIRRanker(rho=rho, score_function=TorchScore(make_module), **settings)
         points[rho] = judge(ranker.fit(X, y, qid=qid, sensitive_features=group), *test)
