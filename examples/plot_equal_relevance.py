@@ -7,7 +7,8 @@ among people of equal relevance is another: it charges a ranker only for what th
 whether the labels are.
 
 Here both are tried on applicants whose skill is known. Three marks of it are lowered for a group by 1, 1 and 0, unjustly. Three
-cases: labels are right; labels understate the group as well; labels are right and the group has less of the skill, so that a part of
+cases: labels are right; labels understate the group as well; labels are right and the group has less of the skill, so that a
+part of
 how the groups differ is merit.
 """
 
@@ -19,7 +20,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skfairrank import SenSTIRRanker, SensitiveSubspaceMetric
+from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 
 

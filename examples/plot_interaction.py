@@ -2,7 +2,8 @@ r"""
 What no line can learn, learned and kept fair
 =============================================
 
-Here relevance goes with the sign of :math:`x_0 x_1`, with :math:`x_2`, and, unjustly, with a group that :math:`x_3` gives away. No
+Here relevance goes with the sign of :math:`x_0 x_1`, with :math:`x_2`, and, unjustly, with a group that :math:`x_3` gives away.
+No
 weights make a line of a sign of a product. A network learns it, and with it the group; SenSTIR keeps it from that.
 """
 

@@ -3,15 +3,17 @@ A PyTorch module as the score
 =============================
 
 Who has a neural ranker in PyTorch need not write it again. A score asks for three things: values, the gradient in the parameters
-(pulled back from gradients in the scores), and the gradient in the features, along which the adversary moves items. ``torch.autograd``
-has all of them. Training stays the package's: parameters are one flat vector.
+(pulled back from gradients in the scores), and the gradient in the features, along which the adversary moves items.
+``torch.autograd`` has all of them. Training stays the package's: parameters are one flat vector.
 
 Without torch this script says so and ends.
 """
 
 # %%
-# The score. It takes a function that makes the module, and not a module, so that ``clone`` and ``n_init`` start afresh. The module
-# is kept in double precision, since the attack takes differences of scores. Put the class in a file of your own: a fitted ranker can
+# The score. It takes a function that makes the module, and not a module, so that ``clone`` and ``n_init`` start afresh. The
+# module
+# is kept in double precision, since the attack takes differences of scores. Put the class in a file of your own: a fitted
+# ranker can
 # then be pickled.
 import sys
 
@@ -82,7 +84,8 @@ def make_module(n_features):
 
 
 # %%
-# A task that no line can learn: relevance goes with the sign of :math:`x_0 x_1`, and, unjustly, with a group that :math:`x_2` gives
+# A task that no line can learn: relevance goes with the sign of :math:`x_0 x_1`, and, unjustly, with a group that :math:`x_2`
+# gives
 # away. Tau is between the sorted list and the list of the same items after :math:`x_2` has changed its sign.
 def interaction_task(n_queries, seed, n_items=10):
     rng = np.random.default_rng(seed)

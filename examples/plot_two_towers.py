@@ -2,11 +2,13 @@ r"""
 Two towers: a score that is neither a line nor a network
 ========================================================
 
-A recommender often scores a user and an item by :math:`\langle A u, B v \rangle`: two maps, one from the user's columns and one from
+A recommender often scores a user and an item by :math:`\langle A u, B v \rangle`: two maps, one from the user's columns and one
+from
 the item's, into a space of few dimensions. `FunctionScore` takes any such function of parameters and rows that is written in
 ``autograd.numpy``. All of training works with it, and the adversary finds its own gradients.
 
-Here a query is a user, and its rows are items. One of the item's columns shows the group of who made it, and the labels favour one
+Here a query is a user, and its rows are items. One of the item's columns shows the group of who made it, and the labels favour
+one
 group.
 """
 
