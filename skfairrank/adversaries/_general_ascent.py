@@ -146,8 +146,7 @@ class Items:
         value = float((weight * 0.5 * self.total(change**2)).mean())
         # Centered changes sum to zero, so that their mean adds nothing to the gradient.
         weighted = change * self.per_row(weight) / len(self.sizes)
-        gradient = self.score.parameter_gradient(self.theta, Z, weighted)
-        return value, gradient - self.score.parameter_gradient(self.theta, self.X, weighted)
+        return value, self.score.parameter_gradient(self.theta, np.vstack([Z, self.X]), np.r_[weighted, -weighted])
 
 
 def affordable(is_kept, spent, weight, most_spent):
