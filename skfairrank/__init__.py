@@ -1,6 +1,7 @@
 """scikit-learn estimators for individually fair learning to rank."""
 
 from skfairrank._adapters import QueryRanker
+from skfairrank._gap_boosting import GapBoostingRanker
 from skfairrank._path import SenSTIRPath, senstir_path
 from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
@@ -8,6 +9,7 @@ from skfairrank.preprocessing import QueryScaler
 
 __all__ = [
     "FairPGRanker",
+    "GapBoostingRanker",
     "PlackettLuceRanker",
     "QueryRanker",
     "QueryScaler",

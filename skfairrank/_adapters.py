@@ -189,18 +189,24 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             check_consistent_length(X, sensitive_features)
             arguments["sensitive_features"] = _sort_if_per_row(sensitive_features, queries, "sensitive_features")
 
-        self.estimator_ = estimator.fit(_sort(X, queries), _sort(y, queries), **arguments)
+        X = _sort(X, queries)
+        arguments = self._prepared(estimator, X, arguments, sensitive_features, queries)
+        self.estimator_ = estimator.fit(X, _sort(y, queries), **arguments)
         self.n_queries_ = queries.n_queries
         return self
+
+    def _prepared(self, estimator, X, arguments: dict, sensitive_features, queries: Queries) -> dict:
+        """The arguments of the model's `fit`, after what a subclass does to the model; rows of X are sorted by query."""
+        return arguments
 
     def _model_to_fit(self):
         """A fresh clone; or the last fit's model, where it is to be started from (`warm_start`)."""
         try:
             model = clone(self.estimator)
         except (TypeError, RuntimeError) as error:  # CatBoost(params), or a constructor that changes what it is given
-            ranker = _RANKERS.get(_library(self.estimator), "a ranker that follows scikit-learn's rules")
+            ranker = _RANKERS.get(library_of(self.estimator), "a ranker that follows scikit-learn's rules")
             raise TypeError(
-                f"{type(self.estimator).__name__} can't be cloned, and QueryRanker fits a clone: use {ranker} (and tuples "
+                f"{type(self.estimator).__name__} can't be cloned, and {type(self).__name__} fits a clone: use {ranker} (and tuples "
                 f"for lists in its constructor). scikit-learn says: {error}"
             ) from error
         last = getattr(self, "estimator_", None)
@@ -257,7 +263,7 @@ def _query_argument(estimator) -> str | None:
             raise ValueError(f"{outer} does not hand query ids to the {inner} in it: {remedy}")
         objective = _objective_of_queries(model)
         if objective is not None:
-            ranker = _RANKERS.get(_library(model), "a ranker, whose fit takes group, group_id or qid")
+            ranker = _RANKERS.get(library_of(model), "a ranker, whose fit takes group, group_id or qid")
             raise ValueError(
                 f"{type(model).__name__} has a ranking objective ({objective}), and its fit can't be told about queries: "
                 f"it would train on all rows as one query, or fail. Use {ranker} with this objective."
@@ -274,7 +280,7 @@ def _models(estimator) -> Iterator:
     if isinstance(estimator, FrozenEstimator) or isinstance(estimator, type) or not hasattr(estimator, "fit"):
         return
     yield estimator
-    if _library(estimator) in _RANKERS or not hasattr(estimator, "get_params"):
+    if library_of(estimator) in _RANKERS or not hasattr(estimator, "get_params"):
         return
     for value in estimator.get_params(deep=False).values():
         for part in value if isinstance(value, list | tuple) else [value]:
@@ -283,7 +289,7 @@ def _models(estimator) -> Iterator:
                 yield from _models(model)
 
 
-def _library(estimator) -> str:
+def library_of(estimator) -> str:
     """The library that brings the estimator, also where a user has derived a class from it."""
     modules = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
     return next((module for module in modules if module in _RANKERS), modules[0])
@@ -312,7 +318,7 @@ def _model_to_go_on_from(model, name: str, estimator):
         raise NotFittedError(
             f"{name} is a {type(model).__name__} that is not fitted: fit it first, or leave {name} out."
         )
-    if hasattr(model, "fit") and _library(model) != _library(estimator):
+    if hasattr(model, "fit") and library_of(model) != library_of(estimator):
         raise ValueError(
             f"{name} is a {given}, which {type(estimator).__name__} can't go on from: give a fitted "
             f"{type(estimator).__name__}, or a fitted QueryRanker around one."
