@@ -49,7 +49,7 @@ _ROW_NUMBERS = ("pairs", "graph", "pairs_weight")
 # Parameters that name a loss (LightGBM has five words for it), and the losses that are about queries.
 _OBJECTIVES = ("objective", "loss_function", "loss", "application", "app", "objective_type")
 _OF_QUERIES = re.compile("rank|ndcg|pair|query|lambdamart|stochasticfilter|groupquantile", re.IGNORECASE)
-_RANKERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
+RANKERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
 
 
 class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
@@ -155,7 +155,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         NotFittedError
             If the model to go on from is not fitted.
         """
-        X = _as_rows(X)
+        X = as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         y = _as_labels(y, X)
         _refuse_other_names(fit_params)
@@ -204,10 +204,10 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         try:
             model = clone(self.estimator)
         except (TypeError, RuntimeError) as error:  # CatBoost(params), or a constructor that changes what it is given
-            ranker = _RANKERS.get(library_of(self.estimator), "a ranker that follows scikit-learn's rules")
+            ranker = RANKERS.get(library_of(self.estimator), "a ranker that follows scikit-learn's rules")
             raise TypeError(
-                f"{type(self.estimator).__name__} can't be cloned, and {type(self).__name__} fits a clone: use {ranker} (and tuples "
-                f"for lists in its constructor). scikit-learn says: {error}"
+                f"{type(self.estimator).__name__} can't be cloned, and {type(self).__name__} fits a clone: use {ranker} (and "
+                f"tuples for lists in its constructor). scikit-learn says: {error}"
             ) from error
         last = getattr(self, "estimator_", None)
         if getattr(model, "warm_start", False) and type(last) is type(model):
@@ -227,7 +227,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             What the fitted model predicts.
         """
         check_is_fitted(self)
-        X = _as_rows(X)
+        X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if not _makes_up_names(self.estimator_):
             return ranking_scores(self.estimator_, X)
@@ -263,7 +263,7 @@ def _query_argument(estimator) -> str | None:
             raise ValueError(f"{outer} does not hand query ids to the {inner} in it: {remedy}")
         objective = _objective_of_queries(model)
         if objective is not None:
-            ranker = _RANKERS.get(library_of(model), "a ranker, whose fit takes group, group_id or qid")
+            ranker = RANKERS.get(library_of(model), "a ranker, whose fit takes group, group_id or qid")
             raise ValueError(
                 f"{type(model).__name__} has a ranking objective ({objective}), and its fit can't be told about queries: "
                 f"it would train on all rows as one query, or fail. Use {ranker} with this objective."
@@ -280,7 +280,7 @@ def _models(estimator) -> Iterator:
     if isinstance(estimator, FrozenEstimator) or isinstance(estimator, type) or not hasattr(estimator, "fit"):
         return
     yield estimator
-    if library_of(estimator) in _RANKERS or not hasattr(estimator, "get_params"):
+    if library_of(estimator) in RANKERS or not hasattr(estimator, "get_params"):
         return
     for value in estimator.get_params(deep=False).values():
         for part in value if isinstance(value, list | tuple) else [value]:
@@ -292,7 +292,7 @@ def _models(estimator) -> Iterator:
 def library_of(estimator) -> str:
     """The library that brings the estimator, also where a user has derived a class from it."""
     modules = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
-    return next((module for module in modules if module in _RANKERS), modules[0])
+    return next((module for module in modules if module in RANKERS), modules[0])
 
 
 def _objective_of_queries(estimator) -> str | None:
@@ -366,7 +366,7 @@ def _eval_arguments(arguments, argument, taken, estimator) -> dict:
             f"eval_set has {len(eval_set)} evaluation sets and eval_qid {found}: give eval_qid=[qid, ...], for each "
             "set one query id per row."
         )
-    sets = [(_as_rows(X), y) for X, y in eval_set]
+    sets = [(as_rows(X), y) for X, y in eval_set]
     groups = [
         Queries.from_qid(ids, _num_samples(X), name=f"eval_qid[{k}]")
         for k, ((X, _), ids) in enumerate(zip(sets, eval_qid))
@@ -432,7 +432,7 @@ def _catboost_pools(Xs, ys, ids, arguments, estimator):
     return [Pool(X, y, group_id=group_id, **columns) for X, y, group_id in zip(Xs, ys, ids)]
 
 
-def _as_rows(X):
+def as_rows(X):
     """X as something with rows that can be taken out: data frames and arrays stay what they are."""
     if hasattr(X, "tocsr"):
         X = csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays

@@ -1,4 +1,4 @@
-"""GapBoostingRanker: gaps of columns of any kind, from definitions; and what LightGBM, CatBoost and XGBoost make of the weights."""
+"""GapBoostingRanker: gaps of columns of any kind, from definitions; what LightGBM, CatBoost and XGBoost make of the weights."""
 
 import pickle
 

@@ -1,12 +1,14 @@
-"""How far the groups of sensitive attributes lie apart in each column of X, of any kind: numbers, categories, with missing values.
+"""How far the groups of sensitive attributes lie apart in a column of X of any kind: numbers, categories, with missing values.
 
-`Difference` measures what a linear score can see: differences of means in the unit of each feature. Trees see any split of any column,
-a split between what is missing and what is not, and splits of categories; so here every column is measured by itself, without a unit.
+`Difference` measures what a linear score can see: differences of means in the unit of each feature. Trees see any split of any
+column, also one between what is missing and what is not, and splits of categories; so here every column is measured by itself,
+without a unit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -121,7 +123,7 @@ class KolmogorovSmirnov:
         return max((_total_variation(shares[:, a], shares[:, b]) for a, b in _pairs(shares.shape[1])), default=0.0)
 
 
-GAPS = {"standardized": Standardized, "ks": KolmogorovSmirnov}
+GAPS: dict[str, Any] = {"standardized": Standardized, "ks": KolmogorovSmirnov}
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
@@ -179,7 +181,7 @@ def _warn_of_rare_categories(codes: np.ndarray, attributes: Iterable[Attribute],
         if expected > _BY_CHANCE:
             warn_caller(
                 f"Column {name!r} of X has {len(share)} categories in {len(codes)} rows: chance alone makes the groups of "
-                f"{attribute.name} differ by about {expected:.2f} in total variation (1 is the most), and its gap is too large by "
-                "about that. Merge rare categories."
+                f"{attribute.name} differ by about {expected:.2f} in total variation (1 is the most), and its gap is too large "
+                "by about that. Merge rare categories."
             )
             return
