@@ -175,15 +175,11 @@ class Curve:
         return temperature
 
     def _choose_where_nothing_moves(self) -> float:
-        _, *disparity = self._at(1.0)
-        if disparity and disparity[0] > self.max_disparity:
-            raise ValueError(
-                f"max_disparity={self.max_disparity:g} can't be reached: scores do not differ within any held-out query, so the "
-                f"disparity is {disparity[0]:.4g} at every temperature."
-            )
+        """Whatever is asked holds at any temperature: nothing is lost, and equal exposure has no disparity."""
+        self._at(1.0)
         warn_caller(
-            "Scores do not differ within any held-out query: every temperature is the same policy, chance, and 1 is taken. Look "
-            "at the ranker (a penalty that leaves it nothing?), and whether queries have more than one row."
+            "Scores do not differ within any held-out query: every temperature is the same policy, chance, and 1 is taken. Look at "
+            "the ranker (a penalty that leaves it nothing?), and whether queries have more than one row."
         )
         return 1.0
 
@@ -204,11 +200,10 @@ class Curve:
                 f"disparity of {self.in_order[1]:.4g}. The policy is as decided as the curve goes."
             )
             return self.grid[0]
-        least = min([self.chance[1], *map(self.disparity, self.grid)])
-        if least >= self.max_disparity:
+        if self.max_disparity == 0:
             raise ValueError(
-                f"max_disparity={self.max_disparity:g} can't be reached: on the held-out queries the disparity lies between "
-                f"{least:.4g}, of the softest policies, and {self.in_order[1]:.4g}, of the sorted lists. Give a larger one."
+                "max_disparity=0 can't be reached: on the held-out queries the disparity lies between 0, which only chance has, and "
+                f"{self.in_order[1]:.4g}, of the sorted lists. Give a larger one."
             )
         return self._first_within(self.grid, self.disparity, self.max_disparity)
 
@@ -225,9 +220,15 @@ class Curve:
                 grid.append(grid[-1] * step)
             else:
                 break
-        first = next((i for i, temperature in enumerate(grid) if value(temperature) <= bound), len(grid) - 1)
-        if first == 0 or value(grid[first]) > bound:  # met, or missed, as far as the grid was extended
-            return grid[first]
+        first = next((i for i, temperature in enumerate(grid) if value(temperature) <= bound), None)
+        if first is None:
+            what = "max_ndcg_loss" if value == self.loss else "max_disparity"
+            raise ValueError(
+                f"{what}={bound:g} can't be reached: at temperatures from {min(grid):.3g} to {max(grid):.3g} it is at least "
+                f"{min(map(value, grid)):.3g} on the held-out queries. Give a larger one."
+            )
+        if first == 0:  # met as far as the grid was extended
+            return grid[0]
         inside, outside = grid[first], grid[first - 1]
         root = np.exp(brentq(lambda u: value(np.exp(u)) - bound, *np.log([inside, outside]), xtol=TOLERANCE))
         # On the side of the root where the bound holds; of a sampled policy the curve has steps.

@@ -96,7 +96,10 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     NDCG at a temperature lies between that of the sorted lists and that of chance. If even chance loses no more than
     `max_ndcg_loss`, that is an error: the softest policy would be chance. A `max_disparity` that even the sorted lists keep is no
     error: with a warning the policy is as decided as the curve goes. If scores do not differ within any query, all temperatures
-    are one policy: 1 is chosen, with a warning, if the bounds hold.
+    are one policy: 1 is chosen, with a warning.
+
+    With `cv` the temperature is chosen by the scores of rankers that were fitted on parts of the queries; that of the whole has
+    scores of about the same size, where parts are not much smaller.
 
     Softness is not fairness: no list's order changes. It is a fair use of chance only where rankings *are* drawn.
 
