@@ -178,8 +178,8 @@ class Curve:
         """Whatever is asked holds at any temperature: nothing is lost, and equal exposure has no disparity."""
         self._at(1.0)
         warn_caller(
-            "Scores do not differ within any held-out query: every temperature is the same policy, chance, and 1 is taken. Look at "
-            "the ranker (a penalty that leaves it nothing?), and whether queries have more than one row."
+            "Scores do not differ within any held-out query: every temperature is the same policy, chance, and 1 is taken. Look "
+            "at the ranker (a penalty that leaves it nothing?), and whether queries have more than one row."
         )
         return 1.0
 
@@ -202,8 +202,8 @@ class Curve:
             return self.grid[0]
         if self.max_disparity == 0:
             raise ValueError(
-                "max_disparity=0 can't be reached: on the held-out queries the disparity lies between 0, which only chance has, and "
-                f"{self.in_order[1]:.4g}, of the sorted lists. Give a larger one."
+                "max_disparity=0 can't be reached: on the held-out queries the disparity lies between 0, which only chance has, "
+                f"and {self.in_order[1]:.4g}, of the sorted lists. Give a larger one."
             )
         return self._first_within(self.grid, self.disparity, self.max_disparity)
 
