@@ -32,7 +32,7 @@ from skfairrank.experiments import data_folder
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 
 quick = "--quick" in sys.argv
-n_splits, n_train, n_test, n_trees = (2, 60, 60, 20) if quick else (5, 300, 200, 100)
+n_splits, n_train, n_test, n_trees = (2, 200, 60, 10) if quick else (5, 300, 200, 100)
 strengths = (0.0, 5.0) if quick else (0.0, 1.0, 3.0, 5.0, 10.0)
 
 files = [data_folder() / name for name in ("adult.csv.gz", "adult.data") if (data_folder() / name).is_file()]

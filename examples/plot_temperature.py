@@ -75,21 +75,21 @@ rows = {name: judged(ranker.fit(train.data, y, **given)) for name, ranker in ran
 print("\n" + pd.DataFrame(rows).T.round(4).to_string())
 
 # %%
-# Left: the curves of LightGBM on held-out queries: NDCG above, the disparity below. Right: one over the other, for all rankers;
-# the dots are the chosen policies. One ranker is better than another at every temperature where its curve lies below: the
+# Right: the curves of LightGBM on held-out queries, NDCG above and the disparity below. Left: one over the other, for all
+# rankers; the dots are the chosen policies. One ranker is better than another at every temperature where its curve lies below:
 # disparities of two policies mean something beside each other where their NDCGs are equal, or at a stated temperature.
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
-display = TemperatureDisplay.from_estimator(rankers["LightGBM"], ax=axes[0])
-display.legend_.remove()
-handles, labels = display.ax_.get_legend_handles_labels()
+figure, axes = plt.subplot_mosaic([["all", "ndcg"], ["all", "disparity"]], figsize=(11, 4.8), layout="constrained")
 for (name, ranker), color in zip(rankers.items(), ("#0072B2", "#009E73", "#CC79A7")):
     curve = ranker.curve_
     chosen = curve[curve["temperature"] == ranker.temperature_]
-    axes[1].plot(curve["ndcg"], curve["disparity"], color=color, marker=".", label=name)
-    axes[1].plot(chosen["ndcg"], chosen["disparity"], color=color, marker="o", markersize=9, linestyle="")
-axes[1].axhline(bound, color="#D55E00", linestyle="--")
-axes[1].set(xlabel="expected NDCG", ylabel="disparity of exposure")
-axes[1].grid(alpha=0.25)
-more, names = axes[1].get_legend_handles_labels()
-figure.legend([*handles, *more], [*labels, *names], loc="outside lower center", ncols=7, frameon=False)
+    axes["all"].plot(curve["ndcg"], curve["disparity"], color=color, marker=".", label=name)
+    axes["all"].plot(chosen["ndcg"], chosen["disparity"], color=color, marker="o", markersize=9, linestyle="")
+axes["all"].axhline(bound, color="#D55E00", linestyle="--")
+axes["all"].set(xlabel="expected NDCG", ylabel="disparity of exposure")
+axes["all"].grid(alpha=0.25)
+display = TemperatureDisplay.from_estimator(rankers["LightGBM"], ax=[axes["ndcg"], axes["disparity"]])
+display.legend_.remove()
+handles, labels = axes["all"].get_legend_handles_labels()
+more, names = display.ax_.get_legend_handles_labels()
+figure.legend([*handles, *more[1:]], [*labels, *names[1:]], loc="outside lower center", ncols=6, frameon=False)
 plt.show()
