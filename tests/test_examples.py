@@ -251,6 +251,37 @@ def test_lightgbm_beside_senstir(run):
     check_figure(n_axes=2)
 
 
+def test_gap_boosting_takes_the_table_as_it_is(run):
+    """Names, categories and missing values; sex has the widest gap, 1 / sqrt(p (1 - p)) for the share p of women."""
+    pytest.importorskip("lightgbm")
+    shared_data("adult.csv.gz")
+    text, variables = run("plot_gap_boosting")
+    X, gaps = variables["X"], variables["gaps"]
+    assert {"category", "int64"} == set(X.dtypes.astype(str)) and X.isna().any().sum() == 3
+    share = X["sex"].iloc[variables["train"]].eq("Female").mean()
+    assert gaps.idxmax() == "sex" and gaps["sex"] == pytest.approx(1 / np.sqrt(share * (1 - share)), abs=0.2)
+    assert "32537 people" in text and len(variables["results"]) == 3
+    check_figure(n_axes=3)
+
+
+def test_gap_boosting_says_where_the_table_is(no_data, run):
+    pytest.importorskip("lightgbm")
+    with pytest.raises(SystemExit, match=r"(?s)has neither adult.csv.gz nor adult.data.*SKFAIRRANK_DATA") as raised:
+        run("plot_gap_boosting")
+    assert str(no_data) in str(raised.value)
+
+
+def test_temperature_makes_learning_rates_alike(run):
+    """By themselves the policies follow the learning rate; at the chosen temperatures they lose about as much."""
+    pytest.importorskip("lightgbm")
+    _, variables = run("plot_temperature")
+    rankers, bound = variables["rankers"], variables["bound"]
+    for ranker in rankers.values():
+        at = ranker.curve_.set_index("temperature").loc[ranker.temperature_]
+        assert at["disparity"] == pytest.approx(bound, rel=1e-3)
+    check_figure(n_axes=3)
+
+
 @pytest.mark.parametrize("data", ["German Credit", pytest.param("Synthetic", marks=pytest.mark.slow)])
 def test_softness_moves_the_policy_alone(run, data, request):
     if data == "Synthetic":

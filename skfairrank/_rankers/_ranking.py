@@ -57,6 +57,10 @@ class RankingMixin:
         tags.target_tags.positive_only = True
         return tags
 
+    def _scores(self, X, qid) -> np.ndarray:
+        """What `predict` returns; a ranker whose scores depend on the query replaces this."""
+        return self.predict(X)
+
     @names_queries
     def rank(self, X, *, qid=None):
         """Rank of each row within its query, by descending score; ties in row order.
@@ -72,7 +76,7 @@ class RankingMixin:
         ranks : ndarray of int, shape (n_rows,)
             1 for the best row of each query, aligned with the rows of X.
         """
-        scores = check_scores(self.predict(X))
+        scores = check_scores(self._scores(X, qid))
         queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
         ranks = np.empty(len(scores), dtype=np.int64)
         position = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
@@ -97,7 +101,7 @@ class RankingMixin:
         ranks : ndarray of int, shape (n_samples, n_rows)
             1-based rank of each row within its query, aligned with the rows of X.
         """
-        return sample_rankings(self.predict(X), qid=qid, n_samples=n_samples, random_state=random_state)
+        return sample_rankings(self._scores(X, qid), qid=qid, n_samples=n_samples, random_state=random_state)
 
     @names_queries
     def score(self, X, y, *, qid=None, query_weight=None, sample_weight=None):
@@ -137,7 +141,7 @@ class RankingMixin:
 
         if sample_weight is not None:
             raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
-        scores = self.predict(X)
+        scores = self._scores(X, qid)
         if qid is None:
             if self.n_queries_ > 1:
                 raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
