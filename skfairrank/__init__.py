@@ -1,6 +1,7 @@
 """scikit-learn estimators for individually fair learning to rank."""
 
 from skfairrank._adapters import QueryRanker
+from skfairrank._boosting import SenSTIRBoostingRanker
 from skfairrank._path import SenSTIRPath, senstir_path
 from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
@@ -12,6 +13,7 @@ __all__ = [
     "QueryRanker",
     "QueryScaler",
     "RandomRanker",
+    "SenSTIRBoostingRanker",
     "SenSTIRPath",
     "SenSTIRRanker",
     "SensitiveSubspaceMetric",
