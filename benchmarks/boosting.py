@@ -53,7 +53,7 @@ def measure(rows, m, rounds, dtype):
 def main():
     options = arguments(__doc__)
     rows, rounds = (20_000, 50) if options.quick else (100_000, 100)
-    header(f"Boosting: {rows:,} rows of 50 features, queries of 20, {rounds} rounds of 31 leaves")
+    header()
     lines = []
     for dtype in ("float64", "float32"):
         plain, held = measure(rows, -1, rounds, dtype)
@@ -62,7 +62,8 @@ def main():
             seconds, held = measure(rows, m, rounds, dtype)
             name = f"SenSTIRBoostingRanker, {m} hypothetical rows each, {dtype}" if m else f"the same, rho=0, {dtype}"
             lines.append([name, time_text(seconds), number(seconds / plain), number(1.5 * (1 + m)), number(held)])
-    table(["", "CPU time", "times LGBMRanker's", "at most", "memory added, in X"], lines)
+    title = f"Boosting: {rows:,} rows of 50 features, queries of 20, {rounds} rounds of 31 leaves"
+    table(title, ["", "CPU time", "times LGBMRanker's", "at most", "memory added, in X"], lines)
 
 
 if __name__ == "__main__":

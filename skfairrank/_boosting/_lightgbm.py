@@ -12,6 +12,7 @@ __all__ = ["LightGBM"]
 _OBJECTIVES = ("objective", "objective_type", "app", "application", "loss")
 _METRICS = ("metric", "metrics", "metric_types")
 _LEAF_SIZES = ("min_child_samples", "min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf")
+_SAMPLES = ("subsample_for_bin", "bin_construct_sample_cnt")
 #: Parameters that change what boosting does with gradients, with the values that can be had.
 _ALLOWED: dict[tuple, tuple] = {
     _OBJECTIVES: (None, "lambdarank"),
@@ -19,6 +20,7 @@ _ALLOWED: dict[tuple, tuple] = {
     ("data_sample_strategy",): (None, "bagging"),
     ("linear_tree", "linear_trees"): (None, False),
     ("class_weight",): (None,),
+    ("lambdarank_truncation_level", "lambdarank_norm", "label_gain", "sigmoid", "max_position"): (None,),
 }
 _REASONS = {
     "objective": "the objective is utility minus rho times the regulariser; only lambdarank, the default, is understood as that",
@@ -26,6 +28,7 @@ _REASONS = {
     "data_sample_strategy": "goss keeps rows with large gradients, and most hypothetical rows have none: use 'bagging'",
     "linear_tree": "linear trees keep all rows with their raw features, and fit leaves without gradient to nothing",
     "class_weight": "rows of a query have no weights of their own: use query_weight in fit",
+    "lambdarank_truncation_level": "it belongs to LightGBM's own objective; here `utility` says what is maximised",
 }
 
 
@@ -79,8 +82,8 @@ class LightGBM:
         """
         n_blocks = X.shape[0] // len(y)
         callback = _Forgetful(objective)
-        model.set_params(objective=callback, **self._leaf_sizes(n_blocks))
-        if all(self.parameters.get(name) is None for name in _METRICS):
+        model.set_params(objective=callback, **self._by_blocks(n_blocks))
+        if not self._given(_METRICS):
             model.set_params(metric="None")  # of its own; "ndcg" otherwise
         if "eval_group" in arguments:
             arguments = {**arguments, "eval_metric": evaluation}
@@ -88,22 +91,25 @@ class LightGBM:
         callback.objective = None
         return model.set_params(**self._changed())
 
-    def _leaf_sizes(self, n_blocks: int) -> dict:
-        """The least numbers of rows in a leaf, for so many times the rows.
+    def _by_blocks(self, n_blocks: int) -> dict:
+        """Numbers of rows among the parameters, for so many times the rows.
 
-        LightGBM takes hessians for numbers of rows: a part with the share s of its parent's hessian counts as s times the parent's
-        rows. Hypothetical rows have no hessian unless they are chosen, so each training row counts for all of its block.
+        LightGBM takes hessians for numbers of rows: a part with a share of its parent's hessian counts as that share of its
+        rows. Hypothetical rows have no hessian unless they are chosen, so each training row counts for all of its block. The
+        sample from which bins are made, at 12 bytes for each of its numbers, would be what takes most memory.
         """
-        given = {name: self.parameters.get(name) for name in _LEAF_SIZES}
-        return {name: int(n * n_blocks) for name, n in given.items() if n is not None}
+        leaves = {name: int(n * n_blocks) for name, n in self._given(_LEAF_SIZES).items()}
+        return leaves | {name: -(-int(n) // n_blocks) for name, n in self._given(_SAMPLES).items()}
+
+    def _given(self, names) -> dict:
+        values = {name: self.parameters.get(name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _changed(self) -> dict:
         """The user's own values of what `fit` has set."""
-        given = {name: self.parameters[name] for name in _LEAF_SIZES if name in self.parameters}
-        metric = (
-            {} if any(name in self.parameters for name in _METRICS[1:]) else {"metric": self.parameters.get("metric")}
-        )
-        return {"objective": self.parameters.get("objective"), **metric, **given}
+        metric = {} if self._given(_METRICS[1:]) else {"metric": self.parameters.get("metric")}
+        objective = {"objective": self.parameters.get("objective")}
+        return objective | metric | self._given(_LEAF_SIZES) | self._given(_SAMPLES)
 
 
 class _Forgetful:

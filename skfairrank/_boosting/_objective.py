@@ -8,7 +8,7 @@ import numpy as np
 
 from skfairrank._batches import Batch
 from skfairrank._boosting._adversary import ListAdversary
-from skfairrank._gradients import Gradient
+from skfairrank._boosting._derivatives import Derivatives
 from skfairrank._random import draw_keys
 
 __all__ = ["FairObjective"]
@@ -24,20 +24,20 @@ class FairObjective:
 
         g_i = -\partial U / \partial h_i + \rho (h_i - h_{i'}), \qquad g_{i'} = -\rho (h_i - h_{i'}),
 
-    and zero for hypothetical rows that were not chosen. Trees divide gradients by hessians: those are half the query's mean
-    :math:`|\partial U / \partial h|`, plus :math:`\rho` for both partners. (U is not concave, so that its own curvature is of no
-    use. Of two rows with equal scores a half gives the first step of LambdaMART, and as scores grow it keeps the step's length.)
+    and zero for hypothetical rows that were not chosen. Trees divide gradients by hessians: these are the curvature beside
+    :math:`\partial U / \partial h`, plus :math:`\rho` for both partners.
 
     All of it is multiplied by one number, so that in the first round the mean hessian of rows is 1, as of a squared error: a
-    model's `min_child_weight`, `reg_lambda` or `cat_smooth` then have the meaning of numbers of rows.
+    model's `min_child_weight`, `reg_lambda` or `cat_smooth` then have the meaning of numbers of rows. (LambdaMART's are left as
+    the libraries have them.)
 
     Parameters
     ----------
     batch : Batch
         All queries.
     discount : ndarray of float64
-    gradient : Gradient
-        Estimator of the policy gradient.
+    derivatives : Derivatives
+        Where dU/dh comes from, and the curvature.
     adversary : ListAdversary or None
         None: there is no regulariser, and there are no hypothetical rows.
     rng : numpy.random.Generator
@@ -50,12 +50,12 @@ class FairObjective:
         self,
         batch: Batch,
         discount: np.ndarray,
-        gradient: Gradient,
+        derivatives: Derivatives,
         adversary: ListAdversary | None,
         rng: np.random.Generator,
         after_round: Callable | None = None,
     ):
-        self.batch, self.discount, self.gradient, self.adversary = batch, discount, gradient, adversary
+        self.batch, self.discount, self.derivatives, self.adversary = batch, discount, derivatives, adversary
         self.rng, self.after_round, self.scale = rng, after_round, 0.0
         self.history: dict[str, list[float]] = {
             name: [] for name in ("utility", "regularizer", "query_distance", "lambda")
@@ -78,12 +78,11 @@ class FairObjective:
         scores = np.asarray(y_pred, dtype=np.float64)
         h, weight = scores[:n_rows], np.repeat(self.batch.weight, sizes)
         batch = self.batch._replace(key=draw_keys(self.rng, 1)[0])
-        slope, utility = self.gradient(batch, h, self.discount)
-        size = np.repeat(0.5 * np.add.reduceat(np.abs(slope), batch.offsets[:-1]) / sizes, sizes)
-        self.scale = self.scale or _scale(weight * size)
+        slope, curvature, utility = self.derivatives(batch, h, self.discount)
+        self.scale = self.scale or (_scale(weight * curvature) if self.derivatives.is_scaled else 1.0)
         gradient, hessian = np.zeros(len(scores), np.float32), np.zeros(len(scores), np.float32)
         gradient[:n_rows] = -self.scale * weight * slope
-        hessian[:n_rows] = self.scale * weight * size
+        hessian[:n_rows] = self.scale * weight * curvature
         regularizer = distance = multiplier = 0.0
         if self.adversary is not None:
             choice = self.adversary.choose(h, scores[n_rows:].reshape(-1, n_rows))

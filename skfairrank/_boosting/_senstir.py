@@ -16,12 +16,12 @@ from skfairrank._adapters import QueryRanker, _as_labels, _as_rows, _eval_argume
 from skfairrank._arguments import names_queries
 from skfairrank._batches import Batch
 from skfairrank._boosting._adversary import ListAdversary
+from skfairrank._boosting._derivatives import make_derivatives
 from skfairrank._boosting._evaluation import SortedUtility
 from skfairrank._boosting._lightgbm import LightGBM
 from skfairrank._boosting._objective import FairObjective
 from skfairrank._boosting._rows import stack_rows
 from skfairrank._boosting._xgboost import XGBoost
-from skfairrank._gradients import make_gradient
 from skfairrank._parameters import stores_parameters
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import queries_in_fit
@@ -67,9 +67,11 @@ class SenSTIRBoostingRanker(QueryRanker):
         Transport budget: bound on the mean d_Q, in squared feature units.
     utility : "ndcg" or Utility, default="ndcg"
         What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
-    gradient : {"plrank", "reinforce", "exact"}, default="plrank"
-        Estimator of dU/dh, as for `PlackettLuceRanker`. "exact" is for queries of up to
-        `skfairrank.plackett_luce.EXACT_LIMIT` items.
+    gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
+        Estimator of dU/dh, as for `PlackettLuceRanker`; "exact" is for queries of up to
+        `skfairrank.plackett_luce.EXACT_LIMIT` items. "lambdarank": LambdaMART's gradients in their place, so that ``rho=0`` with
+        LightGBM is the model of `LGBMRanker`. They are several times larger than those of the expected utility, and ask for a
+        larger `rho`.
     n_samples : int, default=32
         Sampled rankings per query and round, at least 2.
     subspace_radius : float, default=1.0
@@ -134,7 +136,7 @@ class SenSTIRBoostingRanker(QueryRanker):
         "rho": [Interval(Real, 0, None, closed="left")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "utility": [StrOptions(set(UTILITIES)), HasMethods("tables")],
-        "gradient": [StrOptions({"plrank", "reinforce", "exact"})],
+        "gradient": [StrOptions({"plrank", "reinforce", "exact", "lambdarank"})],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "subspace_radius": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
@@ -236,9 +238,9 @@ class SenSTIRBoostingRanker(QueryRanker):
 
     def _objective(self, y, queries, weight, adversary, n_rounds) -> FairObjective:
         """What the trees are grown on; `y` is grouped by query."""
-        gradient = make_gradient(self.gradient, int(self.n_samples))
-        gradient.check(queries)
         tables = make_utility(self.utility).tables(y, queries.offsets)
+        derivatives = make_derivatives(self.gradient, int(self.n_samples))
+        derivatives.check(queries, tables)
         warn_if_nothing_can_be_learned(tables.gain, queries)
         batch = Batch(
             X=np.empty((0, 0)),
@@ -251,7 +253,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             key=np.uint64(0),
         )
         report = _Report(type(self).__name__, n_rounds) if self.verbose else None
-        return FairObjective(batch, tables.discount, gradient, adversary, as_generator(self.random_state), report)
+        return FairObjective(batch, tables.discount, derivatives, adversary, as_generator(self.random_state), report)
 
     def _library(self):
         """Who fits the estimator."""

@@ -13,6 +13,7 @@ _REASONS = {
     "objective": "the objective is utility minus rho times the regulariser; only rank:ndcg, the default, is understood as that",
     "booster": "the adversary needs scores to which each round adds one tree: booster must be 'gbtree'",
 }
+_OF_OBJECTIVE = "it belongs to XGBoost's own objective; here `utility` says what is maximised"
 _BINNED = (None, "auto", "hist")
 
 
@@ -42,6 +43,9 @@ class XGBoost:
                 raise ValueError(
                     f"{name}={value!r} of XGBoost can't be had in SenSTIRBoostingRanker: {_REASONS[name]}."
                 )
+        for name, value in self.parameters.items():
+            if value is not None and name.startswith(("lambdarank_", "ndcg_")):
+                raise ValueError(f"{name}={value!r} of XGBoost can't be had in SenSTIRBoostingRanker: {_OF_OBJECTIVE}.")
 
     @property
     def n_rounds(self) -> int:
