@@ -366,9 +366,17 @@ def test_early_stopping_of_lightgbm_looks_at_our_utility():
     assert list(curve) == ["ndcg@3"]
     best = ranker.estimator_.best_iteration_
     assert best == 1 + np.argmax(curve["ndcg@3"]) and len(ranker.history_["utility"]) == best + 5 < 60
-    last = ranker.predict(X[held], num_iteration=best + 5)  # scores of many trees, with few ties
+
+
+def test_evaluation_sets_are_judged_by_what_is_predicted():
+    train, held = QID < 20, QID >= 20
+    ranker = SenSTIRBoostingRanker(LIGHTGBM, hypotheticals=exchanged, rho=0.01, random_state=0)
+    ranker.fit(X[train], Y[train], qid=QID[train], eval_set=[(X[held], Y[held])], eval_qid=[QID[held]])
     counted = np.mean([Y[QID == k].any() for k in np.unique(QID[held])])  # where nothing is relevant the utility is 0
-    assert curve["ndcg@3"][-1] == pytest.approx(counted * ndcg_score(Y[held], last, qid=QID[held], k=3), abs=0.02)
+    found = ranker.estimator_.evals_result_["valid_0"]["ndcg"]
+    assert len(found) == 15 and found[-1] == pytest.approx(
+        counted * ranker.score(X[held], Y[held], qid=QID[held]), abs=0.02
+    )
 
 
 def test_early_stopping_of_xgboost_looks_at_our_utility():
