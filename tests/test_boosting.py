@@ -95,10 +95,10 @@ def test_gradient_is_that_of_the_objective_in_the_scores():
     slope = np.array([(loss(scores + e) - loss(scores - e)) / 2e-5 for e in steps])
     gradient, hessian = objective(None, scores)
     np.testing.assert_allclose(gradient / objective.scale, slope, atol=1e-6)
-    # Half the query's mean |dU/dh|, and rho for both partners.
+    # Seven tenths of the query's mean |dU/dh|, and rho for both partners.
     plain, _ = small_problem(rho=0.0)[1](None, scores), None
     policy = np.abs(plain[0][:7]) / np.array([0.5] * 3 + [1.5] * 4)
-    curvature = np.repeat([policy[:3].mean() / 2, policy[3:].mean() / 2], [3, 4])
+    curvature = np.repeat([0.7 * policy[:3].mean(), 0.7 * policy[3:].mean()], [3, 4])
     weight = np.repeat([0.5, 1.5], [3, 4])
     assert np.mean(plain[1][:7]) == pytest.approx(1.0, rel=1e-6)  # in the first round
     np.testing.assert_allclose(
