@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from lightgbm import LGBMRanker
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
@@ -348,6 +349,19 @@ def test_categories_and_missing_values_of_a_frame(model):
     assert names in (None, ["skill", "other", "group"])
     with pytest.raises(ValueError, match="feature names"):
         ranker.predict(frame.rename(columns={"skill": "mark"}))
+
+
+@both
+def test_frames_of_polars_and_sparse_matrices(model):
+    polars = pytest.importorskip("polars")
+    scores, frame = fitted(model).predict(X), polars.DataFrame(X, schema=["a", "b", "c"])
+    for settings, table in (
+        ({"hypotheticals": lambda frame: frame.with_columns(c=1 - polars.col("c"))}, frame),
+        ({"hypotheticals": lambda table: csr_matrix(exchanged(table.toarray()))}, csr_matrix(X)),
+    ):
+        ranker = SenSTIRBoostingRanker(model, rho=0.03, random_state=0, **settings)
+        ranker.fit(table, Y, qid=QID, eval_set=[(table, Y)], eval_qid=[QID])
+        np.testing.assert_allclose(ranker.predict(table), scores)
 
 
 # Early stopping, arguments, refusals

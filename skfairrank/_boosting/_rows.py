@@ -9,7 +9,13 @@ from scipy import sparse
 from skfairrank._adapters import _sort
 from skfairrank._queries import Queries
 
-__all__ = ["stack_rows"]
+__all__ = ["as_known", "stack_rows"]
+
+
+def as_known(X):
+    """A table as the libraries and pandas know it: frames of other kinds become frames of pandas, which can be stacked."""
+    is_other_frame = hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame)
+    return X.to_pandas() if is_other_frame else X
 
 
 def stack_rows(X, queries: Queries, candidates, n_sets: int):
@@ -29,7 +35,7 @@ def stack_rows(X, queries: Queries, candidates, n_sets: int):
         Of an array one of float32, which suffices for the libraries' bins; X itself where there is nothing to stack or to sort.
     """
     if n_sets == 0:
-        return _sort(X, queries)
+        return as_known(_sort(X, queries))
     stacked = _Arrays(X, n_sets) if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else _Tables()
     stacked.add(_sort(X, queries))
     for _, rows in candidates:
@@ -60,7 +66,7 @@ class _Tables:
         self.blocks = []
 
     def add(self, rows):
-        self.blocks.append(rows)
+        self.blocks.append(as_known(rows))
 
     def table(self):
         if sparse.issparse(self.blocks[0]):

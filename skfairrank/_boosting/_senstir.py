@@ -20,7 +20,7 @@ from skfairrank._boosting._derivatives import make_derivatives
 from skfairrank._boosting._evaluation import SortedUtility
 from skfairrank._boosting._lightgbm import LightGBM
 from skfairrank._boosting._objective import FairObjective
-from skfairrank._boosting._rows import stack_rows
+from skfairrank._boosting._rows import as_known, stack_rows
 from skfairrank._boosting._xgboost import XGBoost
 from skfairrank._parameters import stores_parameters
 from skfairrank._random import as_generator
@@ -232,7 +232,7 @@ class SenSTIRBoostingRanker(QueryRanker):
     def _checked(self, X, y):
         if y is not None:
             check_relevance(y)  # first, since it says what to do about a missing one
-        X = _as_table(X)
+        X = _as_rows(X)  # as it is, since functions want it so
         validate_data(self, X, y, skip_check_array=True)
         return X, check_relevance(_as_labels(y, X))
 
@@ -312,18 +312,11 @@ class SenSTIRBoostingRanker(QueryRanker):
         scores : ndarray of float, shape (n_rows,)
         """
         check_is_fitted(self)
-        X = _as_table(X)
+        X = as_known(_as_rows(X))
         if not predict_params:
             return super().predict(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.estimator_.predict(X, **predict_params)
-
-
-def _as_table(X):
-    """X with rows that can be taken out; frames of other libraries than pandas become frames of pandas, which can be stacked."""
-    X = _as_rows(X)
-    is_other_frame = hasattr(X, "to_pandas") and not hasattr(X, "iloc")
-    return X.to_pandas() if is_other_frame else X
 
 
 def _check_arguments(fit_params, library) -> None:
@@ -343,7 +336,12 @@ def _evaluation_sets(eval_set, eval_qid, fit_params, library, model) -> dict:
     """Evaluation sets sorted by query, under the names that the library knows."""
     given = {**fit_params, "eval_set": eval_set, "eval_qid": eval_qid}
     taken = inspect.signature(model.fit).parameters
-    return _eval_arguments(given, library.query_argument, taken, model)
+    found = _eval_arguments(given, library.query_argument, taken, model)
+    if found.get("eval_set") is not None:
+        found["eval_set"] = [(as_known(X), y) for X, y in found["eval_set"]]
+    if "eval_X" in found:
+        found["eval_X"] = tuple(map(as_known, found["eval_X"]))
+    return found
 
 
 def _measured(X, candidates, metric, distances: list):
