@@ -2,6 +2,7 @@
 
 from skfairrank._adapters import QueryRanker
 from skfairrank._gap_boosting import GapBoostingRanker
+from skfairrank._boosting import SenSTIRBoostingRanker
 from skfairrank._path import SenSTIRPath, senstir_path
 from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 from skfairrank._temperature import TemperatureRanker
@@ -15,6 +16,7 @@ __all__ = [
     "QueryRanker",
     "QueryScaler",
     "RandomRanker",
+    "SenSTIRBoostingRanker",
     "SenSTIRPath",
     "SenSTIRRanker",
     "SensitiveSubspaceMetric",

@@ -195,7 +195,15 @@ def test_figure4_reads_a_folder_named_as_argument(run, tmp_path):
     assert variables["counts"]["given"].tolist() == [42, 23, 42]
 
 
-@pytest.mark.parametrize("name", ["plot_figure3_german", "plot_exact_adversaries", "plot_search_german_credit"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plot_figure3_german",
+        "plot_exact_adversaries",
+        "plot_search_german_credit",
+        "plot_boosting_german",
+    ],
+)
 def test_without_data_or_network_a_script_says_where_to_get_them(no_data, no_network, run, name):
     with pytest.warns(UserWarning, match="network error"):
         with pytest.raises(FileNotFoundError, match="has none of german.data.gz") as raised:
@@ -280,6 +288,23 @@ def test_temperature_makes_learning_rates_alike(run):
         at = ranker.curve_.set_index("temperature").loc[ranker.temperature_]
         assert at["disparity"] == pytest.approx(bound, rel=1e-3)
     check_figure(n_axes=3)
+
+
+def test_boosting_on_german_credit(run):
+    pytest.importorskip("lightgbm")
+    shared_data("german.data.gz")
+    _, variables = run("plot_boosting_german")
+    means = variables["means"]
+    assert means.loc["LGBMRanker without sex", "tau"] == 1.0 and len(means) == 5
+    check_figure(n_axes=2)
+
+
+def test_boosting_where_the_group_is_no_column(run):
+    pytest.importorskip("lightgbm")
+    _, variables = run("plot_boosting_no_column")
+    tau = variables["means"]["tau with the twins"]
+    assert len(tau) == 8 and tau["twins"].min() > tau["LGBMRanker"].max()
+    check_figure(n_axes=2)
 
 
 @pytest.mark.parametrize("data", ["German Credit", pytest.param("Synthetic", marks=pytest.mark.slow)])
