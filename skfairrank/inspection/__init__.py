@@ -1,6 +1,9 @@
 """What a fitted ranker does: hypothetical queries, stability of rankings, audits, and plots."""
 
 from skfairrank.inspection._audit import audit
+from skfairrank.inspection._certificate import FairnessCertificate, fairness_certificate
+from skfairrank.inspection._certificate_display import CertificateDisplay
+from skfairrank.inspection._confidence import upper_confidence_bound
 from skfairrank.inspection._directions import SensitiveDirectionsDisplay
 from skfairrank.inspection._displacement import rank_displacement
 from skfairrank.inspection._displacement_display import RankDisplacementDisplay
@@ -12,6 +15,8 @@ from skfairrank.inspection._score_contours import ScoreContourDisplay
 from skfairrank.inspection._tradeoff import TradeoffDisplay
 
 __all__ = [
+    "CertificateDisplay",
+    "FairnessCertificate",
     "NearestQueries",
     "PathDisplay",
     "RankDisplacementDisplay",
@@ -20,7 +25,9 @@ __all__ = [
     "TradeoffDisplay",
     "TrainingHistoryDisplay",
     "audit",
+    "fairness_certificate",
     "invariance_regularizer",
     "nearest_queries",
     "rank_displacement",
+    "upper_confidence_bound",
 ]

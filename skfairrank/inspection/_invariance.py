@@ -18,7 +18,7 @@ from skfairrank.adversaries._bounded_ascent import ascend_within
 from skfairrank.fair_metrics._fitting import check_same_features, fitted_metric
 from skfairrank.scores import LinearScore
 
-__all__ = ["invariance_regularizer"]
+__all__ = ["bounds_of_moves", "invariance_regularizer"]
 
 
 def invariance_regularizer(
@@ -94,6 +94,38 @@ def invariance_regularizer(
     >>> round(float(invariance_regularizer([3, 2], X, **settings)), 6)  # 4 / 2 * (1 * 2 + .5 * 3) ** 2
     24.5
     """
+    bounds, weights, _ = bounds_of_moves(
+        estimator_or_weights,
+        X,
+        qid,
+        metric,
+        adversary,
+        epsilon=epsilon,
+        subspace_radius=subspace_radius,
+        feature_radius=feature_radius,
+        gap_radius=gap_radius,
+    )
+    for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name}={value!r}: give an integer >= 1.")
+    if adversary != "ascent":
+        return float(bounds.measure(weights)[0])
+    return ascend_within(bounds, weights, n_steps=n_steps, n_starts=n_starts, rng=as_generator(random_state))
+
+
+def bounds_of_moves(
+    estimator_or_weights,
+    X,
+    qid,
+    metric,
+    adversary,
+    *,
+    epsilon=0.01,
+    subspace_radius=1.0,
+    feature_radius=None,
+    gap_radius=None,
+):
+    """The closed form within the bounds of `invariance_regularizer`, the weights of the linear score, and the queries."""
     weights, metric = _weights_and_metric(estimator_or_weights, metric)
     check_same_features(metric, getattr(X, "columns", None))
     X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
@@ -111,9 +143,6 @@ def invariance_regularizer(
     for name, value in {**bounds, "feature_radius": feature_radius, "gap_radius": gap_radius}.items():
         if value is not None and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
             raise ValueError(f"{name}={value!r}: give a finite number >= 0.")
-    for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name}={value!r}: give an integer >= 1.")
     shape = _Shape(queries.sizes, np.ones(queries.n_queries), X.shape[1])
     if adversary == "exact":
         exact = ExactBudget(epsilon, subspace_radius)
@@ -129,10 +158,7 @@ def invariance_regularizer(
         exact = ExactBudget(epsilon, subspace_radius)
     else:
         raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box", "gaps" or "ascent".')
-    bounds = exact.prepare(shape, LinearScore(), metric)
-    if adversary != "ascent":
-        return float(bounds.measure(weights)[0])
-    return ascend_within(bounds, weights, n_steps=n_steps, n_starts=n_starts, rng=as_generator(random_state))
+    return exact.prepare(shape, LinearScore(), metric), weights, queries
 
 
 class _Shape(NamedTuple):
