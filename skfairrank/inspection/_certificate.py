@@ -43,8 +43,8 @@ class FairnessCertificate:
     confidence : float
     statistic : str
     per_query : DataFrame
-        Columns ``qid``, ``unfairness``, and ``hypothetical``: the name of the worst hypothetical, the first of several, None where
-        none changes anything. Queries in sorted order of their ids.
+        Columns ``qid``, ``unfairness``, and ``hypothetical``: the name of the worst hypothetical, the first of several, None
+        where none changes anything. Queries in sorted order of their ids.
     hypotheticals : list of str
         The names of all hypotheticals.
     """
@@ -105,15 +105,15 @@ def fairness_certificate(
 ) -> FairnessCertificate:
     r"""How much a ranker's lists change when its queries become hypothetical ones, and at most on new queries.
 
-    Of each query q the worst over its hypothetical queries q' counts, each of which changes all of its items at once; over queries
-    the mean is taken. If queries are drawn independently, and the ranker and the hypotheticals were made without them, then the
+    Of each query q the worst over its hypothetical queries q' counts, each of which changes all of its items at once; over
+    queries the mean is taken. If queries are drawn independently, and the ranker and the hypotheticals were made without them, then the
     mean over new queries is at most ``upper_bound``, with the stated confidence, whatever the distribution: see
     `upper_confidence_bound`. So audit queries on which the ranker was not trained.
 
     With h and h' the scores of the n items of a query, the statistics are
 
-    - "discordance": :math:`\binom n2^{-1} \sum_{i<j} |\operatorname{sign}(h_i - h_j) - \operatorname{sign}(h'_i - h'_j)| / 2`, the
-      share of pairs that change order. A pair that is tied in one of h and h' counts half, in both not at all. Without ties it is
+    - "discordance": :math:`\binom n2^{-1} \sum_{i<j} |\operatorname{sign}(h_i - h_j) - \operatorname{sign}(h'_i - h'_j)| / 2`,
+      the share of pairs that change order. A pair that is tied in one of h and h' counts half, in both not at all. Without ties it is
       :math:`(1 - \tau) / 2`, and of one item 0.
     - "top_changed": 1 where the first item is another one, else 0. Tied items rank in the order of the rows.
     - "displacement": :math:`\sum_i |r_i - r'_i| / \lfloor n^2 / 2 \rfloor`, by how much ranks move, relative to a reversed list;
@@ -129,15 +129,15 @@ def fairness_certificate(
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     hypotheticals : callable, list or dict of callables, or Hypotheticals, optional
-        Functions X -> X', such as one that sets sex to another value in every row. A `skfairrank.hypotheticals.Hypotheticals` that
-        is fitted is used as it is; if it learns from data (neighbours, a metric, a range), fit it on training rows first.
+        Functions X -> X', such as one that sets sex to another value in every row. A `skfairrank.hypotheticals.Hypotheticals`
+        that is fitted is used as it is; if it learns from data (neighbours, a metric, a range), fit it on training rows first.
     X_hypothetical : table like X, or list or dict of tables, optional
         Hypothetical rows that one has, such as ``nearest_queries(...).hypothetical(X_train)``.
     metric : fitted fair metric, optional
         For the adversary; default: the ranker's `metric_`. Also for `hypotheticals` that step along its directions.
     adversary : {"exact_box", "gaps", "exact", "ascent"} or None, optional
-        Hypothetical queries within bounds, as in `invariance_regularizer`. All but "ascent" are for linear scores, in closed form.
-        "ascent" is for all of our scores: within the box of `subspace_radius` and `feature_radius`, or of `gap_radius`, each
+        Hypothetical queries within bounds, as in `invariance_regularizer`. All but "ascent" are for linear scores, in closed
+        form. "ascent" is for all of our scores: within the box of `subspace_radius` and `feature_radius`, or of `gap_radius`, each
         item's score is driven up and down by its gradient (`n_steps`, 20; `n_starts`, 4); the worst move may be worse than what
         an ascent finds. "exact" has one transport budget for all queries, and is for "score_change". Of a pair of items it counts
         whether some move turns it, so that no hypothetical query within bounds has a larger discordance or displacement. Default:
@@ -181,7 +181,9 @@ def fairness_certificate(
     if statistic not in STATISTICS:
         raise ValueError(f"statistic={statistic!r}: choose one of {list(STATISTICS)}.")
     confidence = check_confidence(confidence)
-    if adversary is None and (adversary_settings or (metric is not None and hypotheticals is None and X_hypothetical is None)):
+    if adversary is None and (
+        adversary_settings or (metric is not None and hypotheticals is None and X_hypothetical is None)
+    ):
         adversary = "ascent"
     X = as_table(X)
     queries = Queries.from_qid(qid, X.shape[0])
@@ -207,7 +209,9 @@ def fairness_certificate(
     return worst.certificate(statistic, confidence, queries.weights(query_weight))
 
 
-def certificate_of_scores(s, hypothetical_scores, *, qid, statistic="discordance", confidence=0.95) -> FairnessCertificate:
+def certificate_of_scores(
+    s, hypothetical_scores, *, qid, statistic="discordance", confidence=0.95
+) -> FairnessCertificate:
     """`fairness_certificate` of scores that one has.
 
     Parameters
@@ -248,7 +252,9 @@ class _Worst:
     def certificate(self, statistic, confidence, weight) -> FairnessCertificate:
         values = self.unfairness
         bound = None if statistic == "score_change" else upper_confidence_bound(values, confidence, weight=weight)
-        per_query = pd.DataFrame({"qid": self.queries.ids, "unfairness": values, "hypothetical": self.which})
+        per_query = pd.DataFrame(
+            {"qid": self.queries.ids, "unfairness": values, "hypothetical": pd.Series(self.which, dtype=object)}
+        )
         value = float(np.average(values, weights=weight))
         return FairnessCertificate(value, bound, len(values), confidence, statistic, per_query, self.names)
 
@@ -260,8 +266,8 @@ def _fitted(hypotheticals, X, metric) -> Hypotheticals:
     learns = chosen.n_neighbors or isinstance(chosen.feature_range, str)
     if learns or (chosen.needs_metric and chosen.metric is None and metric is None):
         raise ValueError(
-            "hypotheticals learns from rows, and is not fitted: fit it on training rows first. What it would learn from the audited "
-            "queries makes them depend on each other, and then the bound does not hold for new ones."
+            "hypotheticals learns from rows, and is not fitted: fit it on training rows first. What it would learn from the "
+            "audited queries makes them depend on each other, and then the bound does not hold for new ones."
         )
     return clone(chosen).fit(X, metric=metric)
 

@@ -23,7 +23,8 @@ _AXIS = {
 class CertificateDisplay:
     """The queries from the most to the least unfair, with their mean and the upper bound for new queries.
 
-    Make one by `from_estimator` or `from_predictions`, or of a certificate that you have: ``CertificateDisplay(certificate).plot()``.
+    Make one by `from_estimator` or `from_predictions`, or of a certificate that you have, by
+    ``CertificateDisplay(certificate).plot()``.
 
     Parameters
     ----------
@@ -105,9 +106,7 @@ class CertificateDisplay:
         -------
         display : CertificateDisplay
         """
-        certificate = certificate_of_scores(
-            s, hypothetical_scores, qid=qid, statistic=statistic, confidence=confidence
-        )
+        certificate = certificate_of_scores(s, hypothetical_scores, qid=qid, statistic=statistic, confidence=confidence)
         return cls(certificate, name=name).plot(ax=ax, **plot_params)
 
     def plot(self, ax=None, *, color=COLORS[0], legend=True):

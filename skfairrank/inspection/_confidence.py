@@ -29,9 +29,9 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None):
         P\{\mathrm{CP}(K) \le m\} + \alpha \sum_k w_k \prod_i \left(1 + \theta_k \frac{m - x_i}{1 - m}\right) \ge 1,
         \qquad \alpha = 1 - \mathrm{confidence},\quad \sum_k w_k = \tfrac12 .
 
-    The products are the wealth of a gambler who bets that the mean is below m (Waudby-Smith and Ramdas 2024), each with a bet that
-    is fixed beforehand: :math:`\theta_k = 1, \frac12, \frac14, \dots`, the first with weight .3. Where the mean is m or more, each
-    product has expectation at most 1. K counts ones after each value has been rounded at random, up with probability
+    The products are the wealth of a gambler who bets that the mean is below m (Waudby-Smith and Ramdas 2024), each with a bet
+    that is fixed beforehand: :math:`\theta_k = 1, \frac12, \frac14, \dots`, the first with weight .3. Where the mean is m or
+    more, each product has expectation at most 1. K counts ones after each value has been rounded at random, up with probability
     :math:`x_i`; its distribution is computed, not drawn. CP(K) is the exact binomial bound (Clopper and Pearson 1934) of K ones
     with risk :math:`\alpha / 2`. A rounded value is 1 with probability equal to the mean, whatever the distribution, so that the
     first term has expectation at most :math:`\alpha / 2`. So the expectation of the left side is at most :math:`\alpha`, and by
@@ -94,7 +94,7 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None):
     low, high = 0.0, np.nextafter(1.0, 0.0)
     if not is_rejected(high):
         return 1.0
-    while high - low > 1e-12 * high:
+    while high - low > 1e-10 * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if is_rejected(middle) else (middle, high)
     return float(high)
@@ -113,8 +113,8 @@ def _check_values(values) -> np.ndarray:
         raise ValueError(f"values has shape {values.shape}: give a one-dimensional array of at least one value.")
     if values.min() < 0.0 or values.max() > 1.0:
         raise ValueError(
-            f"values range from {values.min():g} to {values.max():g}: the bound needs values in [0, 1]. Divide them by the largest "
-            "value that can occur (not the largest that did)."
+            f"values range from {values.min():g} to {values.max():g}: the bound needs values in [0, 1]. Divide them by the "
+            "largest value that can occur (not the largest that did)."
         )
     return values
 
@@ -131,7 +131,7 @@ def _check_weight(weight, n: int) -> np.ndarray | None:
 
 
 def _distinct(values, weight):
-    """Distinct values with their weights (of maximum 1) and how often they occur, sorted: so the order of values has no effect."""
+    """Distinct values with their weights (of maximum 1) and how often they occur, sorted: so the given order has no effect."""
     if weight is None:
         values, counts = np.unique(values, return_counts=True)
         return values, np.ones(len(values)), counts
@@ -140,7 +140,7 @@ def _distinct(values, weight):
 
 
 def _bets(n: int, risk: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bets theta = 1, 1/2, 1/4, ..., down to what is best for n values that vary as much as they can, and their shares of risk."""
+    """Bets 1, 1/2, 1/4, ..., down to what is best for n values that vary as much as they can, and their shares of the risk."""
     smallest = min(0.5, np.sqrt(8.0 * np.log(1.0 / risk) / n))
     bets = 0.5 ** np.arange(int(np.ceil(np.log2(1.0 / smallest))) + 1)
     return bets, np.r_[_LARGEST_BET, np.full(len(bets) - 1, _SMALLER_BETS / (len(bets) - 1))]

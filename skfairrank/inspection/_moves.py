@@ -79,8 +79,8 @@ def _check_linear(ranker, linear, s):
     rest = s - linear
     if np.ptp(rest) > 1e-6 * max(float(np.abs(s).max()), 1e-300):
         raise ValueError(
-            f"The scores of {type(ranker).__name__} are not X @ coef_ up to a constant, so that the closed form does not hold: use "
-            "hypotheticals."
+            f"The scores of {type(ranker).__name__} are not X @ coef_ up to a constant, so that the closed form does not hold: "
+            "give hypotheticals."
         )
 
 
@@ -92,7 +92,9 @@ class _Box(NamedTuple):
 
 def _by_ascent(ranker, X, metric, rng, *, n_steps=20, n_starts=4, epsilon=None, **bounds):
     if epsilon is not None:
-        raise ValueError('adversary="ascent" moves items within a box: give subspace_radius and feature_radius, not epsilon.')
+        raise ValueError(
+            'adversary="ascent" moves items within a box: give subspace_radius and feature_radius, not epsilon.'
+        )
     if isinstance(ranker, Pipeline):
         raise ValueError(
             "Items are moved in the features that the ranker sees: pass the pipeline's last step, and X as transformed by the "
