@@ -7,6 +7,7 @@ from skfairrank.inspection._confidence import upper_confidence_bound
 from skfairrank.inspection._directions import SensitiveDirectionsDisplay
 from skfairrank.inspection._displacement import rank_displacement
 from skfairrank.inspection._displacement_display import RankDisplacementDisplay
+from skfairrank.inspection._exposure_by_group import exposure_by_group
 from skfairrank.inspection._history import TrainingHistoryDisplay
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
@@ -25,6 +26,7 @@ __all__ = [
     "TradeoffDisplay",
     "TrainingHistoryDisplay",
     "audit",
+    "exposure_by_group",
     "fairness_certificate",
     "invariance_regularizer",
     "nearest_queries",

@@ -106,15 +106,15 @@ def fairness_certificate(
     r"""How much a ranker's lists change when its queries become hypothetical ones, and at most on new queries.
 
     Of each query q the worst over its hypothetical queries q' counts, each of which changes all of its items at once; over
-    queries the mean is taken. If queries are drawn independently, and the ranker and the hypotheticals were made without them, then the
-    mean over new queries is at most ``upper_bound``, with the stated confidence, whatever the distribution: see
+    queries the mean is taken. If queries are drawn independently, and the ranker and the hypotheticals were made without them,
+    then the mean over new queries is at most ``upper_bound``, with the stated confidence, whatever the distribution: see
     `upper_confidence_bound`. So audit queries on which the ranker was not trained.
 
     With h and h' the scores of the n items of a query, the statistics are
 
     - "discordance": :math:`\binom n2^{-1} \sum_{i<j} |\operatorname{sign}(h_i - h_j) - \operatorname{sign}(h'_i - h'_j)| / 2`,
-      the share of pairs that change order. A pair that is tied in one of h and h' counts half, in both not at all. Without ties it is
-      :math:`(1 - \tau) / 2`, and of one item 0.
+      the share of pairs that change order. A pair that is tied in one of h and h' counts half, in both not at all. Without ties
+      it is :math:`(1 - \tau) / 2`, and of one item 0.
     - "top_changed": 1 where the first item is another one, else 0. Tied items rank in the order of the rows.
     - "displacement": :math:`\sum_i |r_i - r'_i| / \lfloor n^2 / 2 \rfloor`, by how much ranks move, relative to a reversed list;
       ties in the order of the rows.
@@ -137,8 +137,8 @@ def fairness_certificate(
         For the adversary; default: the ranker's `metric_`. Also for `hypotheticals` that step along its directions.
     adversary : {"exact_box", "gaps", "exact", "ascent"} or None, optional
         Hypothetical queries within bounds, as in `invariance_regularizer`. All but "ascent" are for linear scores, in closed
-        form. "ascent" is for all of our scores: within the box of `subspace_radius` and `feature_radius`, or of `gap_radius`, each
-        item's score is driven up and down by its gradient (`n_steps`, 20; `n_starts`, 4); the worst move may be worse than what
+        form. "ascent" is for all of our scores: within the box of `subspace_radius` and `feature_radius`, or of `gap_radius`,
+        each item's score is driven up and down by its gradient (`n_steps`, 20; `n_starts`, 4); the worst move may be worse than what
         an ascent finds. "exact" has one transport budget for all queries, and is for "score_change". Of a pair of items it counts
         whether some move turns it, so that no hypothetical query within bounds has a larger discordance or displacement. Default:
         "ascent" where `metric` is given alone.
