@@ -139,9 +139,9 @@ def fairness_certificate(
         Hypothetical queries within bounds, as in `invariance_regularizer`. All but "ascent" are for linear scores, in closed
         form. "ascent" is for all of our scores: within the box of `subspace_radius` and `feature_radius`, or of `gap_radius`,
         each item's score is driven up and down by its gradient (`n_steps`, 20; `n_starts`, 4); the worst move may be worse than
-        what an ascent finds. "exact" has one transport budget for all queries, and is for "score_change". Of a pair of items it counts
-        whether some move turns it, so that no hypothetical query within bounds has a larger discordance or displacement. Default:
-        "ascent" where `metric` is given alone.
+        what an ascent finds. "exact" has one transport budget for all queries, and is for "score_change". Of each pair of items
+        it is asked whether some move turns it, so that no hypothetical query within bounds has a larger discordance or
+        displacement. Default: "ascent" where `metric` is given alone.
     statistic : {"discordance", "top_changed", "displacement", "score_change"}, default="discordance"
     confidence : float, default=0.95
         In (0, 1).

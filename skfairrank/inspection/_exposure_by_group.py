@@ -44,8 +44,8 @@ def exposure_by_group(
     - ``share_of_top``: the expected share of the first min(k, n) ranks that the group has.
 
     The first three are averaged over the queries in which they are defined: where the group is present, and has merit. The
-    shares are averaged over all queries, so that those of an attribute's groups sum to 1. A group that differs from others in exposure
-    may differ in merit: the table says what is, not whether it is just. Merit is taken at its word.
+    shares are averaged over all queries, so that those of an attribute's groups sum to 1. A group that differs from others in
+    exposure may differ in merit: the table says what is, not whether it is just. Merit is taken at its word.
 
     Parameters
     ----------
