@@ -1,7 +1,7 @@
 """How often the bounds of fairness certificates hold, and how wide they are: 500 simulated audits of new queries for each row.
 
-Each audit draws its queries anew from one generator. The truth is the mean over 100 000 further queries. Beside it stand Hoeffding's
-bound, and the exact binomial bound where values are 0 or 1.
+Each audit draws its queries anew from one generator. The truth is the mean over 100 000 further queries. Beside it stand the
+bound of Hoeffding, and the exact binomial bound where values are 0 or 1.
 
     python benchmarks/coverage.py [--quick]
 """

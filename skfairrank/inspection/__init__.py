@@ -8,6 +8,7 @@ from skfairrank.inspection._directions import SensitiveDirectionsDisplay
 from skfairrank.inspection._displacement import rank_displacement
 from skfairrank.inspection._displacement_display import RankDisplacementDisplay
 from skfairrank.inspection._exposure_by_group import exposure_by_group
+from skfairrank.inspection._generalization import GeneralizationBound, generalization_bound
 from skfairrank.inspection._history import TrainingHistoryDisplay
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
@@ -18,6 +19,7 @@ from skfairrank.inspection._tradeoff import TradeoffDisplay
 __all__ = [
     "CertificateDisplay",
     "FairnessCertificate",
+    "GeneralizationBound",
     "NearestQueries",
     "PathDisplay",
     "RankDisplacementDisplay",
@@ -28,6 +30,7 @@ __all__ = [
     "audit",
     "exposure_by_group",
     "fairness_certificate",
+    "generalization_bound",
     "invariance_regularizer",
     "nearest_queries",
     "rank_displacement",

@@ -166,7 +166,7 @@ def audit(
 
 def _row(measures: dict[str, PerQuery], reference: dict[str, PerQuery] | None) -> dict[str, float]:
     """The columns of one ranker."""
-    row = {}
+    row: dict[str, float] = {}
     for column, measure in measures.items():
         row |= {column: measure.mean, f"{column}_se": measure.standard_error}
         if reference is not None:

@@ -240,7 +240,8 @@ class _Worst:
     """The largest unfairness of each query so far, and the name of the hypothetical that has it."""
 
     def __init__(self, queries: Queries):
-        self.queries, self.names = queries, []
+        self.queries = queries
+        self.names: list[str] = []
         self.unfairness = np.zeros(queries.n_queries)
         self.which = np.full(queries.n_queries, None, dtype=object)
 

@@ -149,7 +149,7 @@ class _Columns:
 def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
     """(labels, codes) of each attribute by its name, and of their crossing."""
     columns = _named_columns(sensitive_features)
-    found = {name: check_groups(values, n_rows, compared_by="this table") for name, values in columns.items()}
+    found: dict = {name: check_groups(values, n_rows, compared_by="this table") for name, values in columns.items()}
     if crossed:
         if len(found) < 2:
             raise ValueError(

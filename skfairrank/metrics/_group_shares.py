@@ -84,7 +84,8 @@ def group_ndkl(
     0.425001
     """
     shares = _Shares(s, qid, sensitive_features, target, policy, n_samples, random_state)
-    sizes, total, weight = shares.queries.sizes, 0.0, 0.0
+    sizes = shares.queries.sizes
+    total, weight = np.zeros(len(sizes)), np.zeros(len(sizes))
     discount = discounts(int(sizes.max()), k)
     for i in range(1, int(np.count_nonzero(discount)) + 1):
         counts = np.where(i <= sizes, discount[i - 1], 0.0)
