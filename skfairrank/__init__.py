@@ -1,8 +1,8 @@
 """scikit-learn estimators for individually fair learning to rank."""
 
 from skfairrank._adapters import QueryRanker
-from skfairrank._gap_boosting import GapBoostingRanker
 from skfairrank._boosting import SenSTIRBoostingRanker
+from skfairrank._gap_boosting import GapBoostingRanker
 from skfairrank._path import SenSTIRPath, senstir_path
 from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 from skfairrank._temperature import TemperatureRanker

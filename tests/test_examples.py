@@ -90,7 +90,17 @@ def check_error_bars(figure):
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_gallery_script_needs_nothing_but_public_names(path):
     """sphinx-gallery offers each script for download, alone."""
-    allowed = {"numpy", "pandas", "scipy", "sklearn", "matplotlib", "lightgbm", "autograd", "torch", *sys.stdlib_module_names}
+    allowed = {
+        "numpy",
+        "pandas",
+        "scipy",
+        "sklearn",
+        "matplotlib",
+        "lightgbm",
+        "autograd",
+        "torch",
+        *sys.stdlib_module_names,
+    }
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):

@@ -60,6 +60,7 @@ def task():
         "sensitive_features": rng.choice(["a", "b"], 60),
         "X_hypothetical": X + rng.normal(scale=0.5, size=X.shape),
     }
+    metadata["items"] = np.arange(60) % 7
     metadata["query_weight"] = np.linspace(0.5, 2.0, 12)[metadata["qid"]]
     return X, y, metadata
 

@@ -124,6 +124,10 @@ class Box(ClosedForm):
         )
         return value, spent, gradient, None
 
+    def of_sizes(self, w, sizes) -> np.ndarray:
+        """1/2 ||h(q) - h(q')||^2 of queries of these sizes, shape (n_queries,)."""
+        return np.asarray(sizes) * (self.measure(w)[0] / self.mean_size)
+
     def dual_norm(self, slope):
         steepest = max(map(ratio, np.abs(slope), self.reach), default=0.0)
         return steepest * ratio(self.actual_size**0.5, self.mean_size**0.5)

@@ -79,6 +79,29 @@ class Budget(ClosedForm):
     def _measure(self, w, basis, shrink, gradient):
         return _closed.exact_budget(w, basis, shrink, self.sizes, self.shares, self.epsilon, self.radius, gradient)
 
+    def norms(self, w) -> tuple[float, float]:
+        """a and b: an item that moves by u outside of the subspace changes its score by at most a + b u."""
+        left = 1.0 - self.shrink
+        b = float(np.linalg.norm(self.scaled(w, np.divide(1.0, left, out=np.zeros_like(left), where=left > 0))))
+        return self.radius * float(np.linalg.norm(self.free @ w)), b if b > 1e-12 * np.linalg.norm(w) else 0.0
+
+    def of_sizes(self, w, sizes) -> np.ndarray:
+        """1/2 ||h(q) - h(q')||^2 of queries of these sizes where the budget is spent at its best, shape (n_queries,)."""
+        sizes = np.asarray(sizes, dtype=np.float64)
+        a, b = self.norms(w)
+        if b == 0 or self.epsilon == 0:
+            return sizes / 2.0 * a**2
+        # u_q = a b n_q / (2 kappa - n_q b^2), with kappa the multiplier of the budget; the largest queries get what is left.
+        multiplier, largest = self.measure(w)[3] / self.rho, self.sizes.max()
+
+        def spends(n):
+            return a * b * n / np.maximum(2.0 * multiplier - n * b**2, np.finfo(float).tiny)
+
+        others = self.sizes < largest
+        rest = self.epsilon - self.shares[others] @ spends(self.sizes[others]) ** 2
+        of_largest = np.sqrt(max(rest, 0.0) / self.shares[~others].sum())
+        return sizes / 2.0 * (a + b * np.where(sizes < largest, spends(np.minimum(sizes, largest)), of_largest)) ** 2
+
     def dual_norm(self, slope):
         sensitive, fair = np.linalg.norm(self.free @ slope), np.linalg.norm(self.scaled(slope, 1.0 - self.shrink))
         return self.stretch * max(ratio(sensitive, self.radius), ratio(fair, np.sqrt(self.epsilon)))

@@ -107,7 +107,8 @@ class GeneralAscent:
         moments, work = np.zeros((2, *z.shape)), np.empty(z.shape[1])
         for t in range(1, n_steps + 1):
             values, slopes = at(z)
-            slopes = np.require(slopes, np.float64, ("C", "W"))  # one kind of array, for which the kernel is compiled once
+            # One kind of array, so that the kernel is compiled once.
+            slopes = np.require(slopes, np.float64, ("C", "W"))
             weight = self.rho * items.change_to(values)
             climb_rows(z, slopes, weight, pull, kept, basis, moments, work, *adam_factors(t, step_size))
 

@@ -11,11 +11,13 @@ from sklearn.utils.validation import _num_samples
 
 from skfairrank._folds import warn_if_queries_are_cut
 from skfairrank._queries import REMEDY
+from skfairrank.metrics._attention import attention_inequity, expected_exposure_loss
 from skfairrank.metrics._exposure import (
     group_exposure_difference,
     group_exposure_disparity,
     individual_exposure_disparity,
 )
+from skfairrank.metrics._group_shares import attention_weighted_rank_fairness, group_ndkl, group_skew
 from skfairrank.metrics._kendall import kendall_tau_score
 from skfairrank.metrics._ndcg import ndcg_score, stochastic_ndcg_score
 from skfairrank.metrics._predictions import ranking_scores
@@ -23,17 +25,27 @@ from skfairrank.metrics._utility import utility_score
 
 __all__ = [
     "QueryScorer",
+    "attention_weighted_rank_fairness_scorer",
     "kendall_tau_scorer",
+    "make_attention_inequity_scorer",
+    "make_attention_weighted_rank_fairness_scorer",
+    "make_expected_exposure_loss_scorer",
     "make_group_exposure_difference_scorer",
     "make_group_exposure_disparity_scorer",
+    "make_group_ndkl_scorer",
+    "make_group_skew_scorer",
     "make_individual_exposure_disparity_scorer",
     "make_kendall_tau_scorer",
     "make_ndcg_scorer",
     "make_stochastic_ndcg_scorer",
     "make_utility_scorer",
     "ndcg_scorer",
+    "neg_attention_inequity_scorer",
+    "neg_expected_exposure_loss_scorer",
     "neg_group_exposure_difference_scorer",
     "neg_group_exposure_disparity_scorer",
+    "neg_group_ndkl_scorer",
+    "neg_group_skew_scorer",
     "neg_individual_exposure_disparity_scorer",
     "stochastic_ndcg_scorer",
 ]
@@ -77,7 +89,7 @@ class QueryScorer:
     def __init__(self, metric, *, greater_is_better=True, function=None, **settings):
         parameters = inspect.signature(metric).parameters
         self._inputs = [name for name in ("y", "s", "s1", "s2") if name in parameters]
-        taken = ("qid", "sensitive_features", "query_weight")
+        taken = ("qid", "sensitive_features", "items", "query_weight")
         self._metadata = [name for name in taken if name in parameters and name not in settings]
         if "s2" in parameters and function is None:
             self._metadata.append("X_hypothetical")
@@ -221,7 +233,7 @@ def _name(function) -> str:
 
 
 # What a metric takes that belongs to the rows, or to the mean that a search takes.
-_NO_SETTINGS = ("y", "s", "qid", "sensitive_features", "query_weight", "reduce")
+_NO_SETTINGS = ("y", "s", "qid", "items", "sensitive_features", "query_weight", "reduce")
 
 
 def _maker(metric, *, greater_is_better=True, note=""):
@@ -289,6 +301,11 @@ make_utility_scorer = _maker(utility_score)
 make_group_exposure_disparity_scorer = _maker(group_exposure_disparity, greater_is_better=False, note=_SOFT)
 make_group_exposure_difference_scorer = _maker(group_exposure_difference, greater_is_better=False)
 make_individual_exposure_disparity_scorer = _maker(individual_exposure_disparity, greater_is_better=False, note=_SOFT)
+make_attention_inequity_scorer = _maker(attention_inequity, greater_is_better=False)
+make_attention_weighted_rank_fairness_scorer = _maker(attention_weighted_rank_fairness)
+make_expected_exposure_loss_scorer = _maker(expected_exposure_loss, greater_is_better=False)
+make_group_ndkl_scorer = _maker(group_ndkl, greater_is_better=False)
+make_group_skew_scorer = _maker(group_skew, greater_is_better=False)
 
 #: Stochastic NDCG from 100 rankings of each query, always the same ones.
 stochastic_ndcg_scorer = make_stochastic_ndcg_scorer()
@@ -307,3 +324,18 @@ neg_group_exposure_difference_scorer = make_group_exposure_difference_scorer()
 
 #: Minus the individual exposure disparity, from 100 rankings of each query.
 neg_individual_exposure_disparity_scorer = make_individual_exposure_disparity_scorer()
+
+#: Minus the inequity of attention over the queries as a history; `items` are metadata.
+neg_attention_inequity_scorer = make_attention_inequity_scorer()
+
+#: Attention-weighted rank fairness of the ranking by descending scores.
+attention_weighted_rank_fairness_scorer = make_attention_weighted_rank_fairness_scorer()
+
+#: Minus the expected exposure loss, from 100 rankings of each query.
+neg_expected_exposure_loss_scorer = make_expected_exposure_loss_scorer()
+
+#: Minus the NDKL of the ranking by descending scores.
+neg_group_ndkl_scorer = make_group_ndkl_scorer()
+
+#: Minus the largest skew of a group among the first 10 ranks.
+neg_group_skew_scorer = make_group_skew_scorer()
