@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.validation import _num_samples
 
 from skfairrank._arguments import names_queries
 from skfairrank._folds import warn_if_queries_are_cut
@@ -49,7 +50,9 @@ def ndcg_of_ranker(y, scores, *, qid, n_queries, query_weight, sample_weight, po
 
     Parameters
     ----------
-    y, scores : array-like, shape (n_rows,)
+    y : array-like, shape (n_rows,)
+    scores : array-like of shape (n_rows,) or None
+        None where the policy needs none.
     qid : array-like of shape (n_rows,) or None
     n_queries : int
         How many queries `fit` saw: without `qid` there may only be one.
@@ -63,13 +66,14 @@ def ndcg_of_ranker(y, scores, *, qid, n_queries, query_weight, sample_weight, po
 
     if sample_weight is not None:
         raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
+    n_rows = _num_samples(y if scores is None else scores)
     if qid is None:
         if n_queries > 1:
             raise ValueError(f"score got no qid, and fit saw {n_queries} queries: {REMEDY}")
-        qid = np.zeros(len(scores), dtype=np.int64)
+        qid = np.zeros(n_rows, dtype=np.int64)
     warn_if_queries_are_cut()
-    queries = Queries.from_qid(qid, len(scores))
-    if not queries.differ_within(queries.group(check_relevance(y, len(scores)))).any():
+    queries = Queries.from_qid(qid, n_rows)
+    if not queries.differ_within(queries.group(check_relevance(y, n_rows))).any():
         warn_caller(
             f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is better "
             "than another. Score on queries of several rows that differ in relevance (and check qid, if each row is a "

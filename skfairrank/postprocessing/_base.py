@@ -99,11 +99,13 @@ class ReRanker(MetaEstimatorMixin, BaseEstimator):
         score : float
             In [0, 1]; nan, with an `UndefinedMetricWarning`, where no query has rows of different relevance.
         """
+        if qid is None and self.n_queries_ > 1:
+            raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
         metadata = {"qid": qid, "sensitive_features": sensitive_features}
         policy = own_policy(self, X, **metadata)
         return ndcg_of_ranker(
             y,
-            ranking_scores(self, X, **metadata),
+            ranking_scores(self, X, **metadata) if policy is None else None,
             qid=qid,
             n_queries=self.n_queries_,
             query_weight=query_weight,

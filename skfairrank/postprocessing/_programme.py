@@ -6,9 +6,11 @@ chance that item i has rank j + 1, and items' exposures are P v for the ranks' e
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment, linprog
-from scipy.sparse import coo_array, csr_array, hstack, vstack
+from scipy.sparse import csr_array
 
 __all__ = ["exposure_weights", "fair_ranks", "mixture"]
 
@@ -78,15 +80,11 @@ class _System:
 
     def __init__(self, weights, discount):
         n, n_groups = len(discount), len(weights)
-        self.n = n
-        ones, entry = np.ones(n * n), np.arange(n * n)
-        sums = vstack([coo_array((ones, (entry // n, entry))), coo_array((ones, (entry % n, entry)))])
-        self.equal = hstack([sums, csr_array((2 * n, 2))]).tocsr()
-        of_groups = csr_array(np.einsum("gi,j->gij", weights, discount).reshape(n_groups, n * n))
-        low, spread = np.ones((n_groups, 1)), np.ones((n_groups, 1))
-        self.below = vstack(
-            [hstack([-of_groups, csr_array(low), csr_array(0 * spread)]), hstack([of_groups, csr_array(-low), csr_array(-spread)])]
-        ).tocsr()
+        self.n, self.equal = n, _sums(n)
+        of_groups = np.einsum("gi,j->gij", weights, discount).reshape(n_groups, n * n)
+        one, zero = np.ones((n_groups, 1)), np.zeros((n_groups, 1))
+        not_below, not_above = np.hstack([-of_groups, one, zero]), np.hstack([of_groups, -one, -one])
+        self.below = csr_array(np.vstack([not_below, not_above]))
 
     def solve(self, objective, allowed):
         """The P of least objective with a spread of at most `allowed`; None where there is none."""
@@ -97,6 +95,9 @@ class _System:
         found = self._minimise(np.r_[np.zeros(self.n**2), 0.0, 1.0], None)
         return float(found[-1])
 
+    def _bounds(self, most_spread):
+        return np.vstack([np.tile([0.0, 1.0], (self.n**2, 1)), [-np.inf, np.inf], [0.0, most_spread]])
+
     def _minimise(self, cost, allowed):
         result = linprog(
             cost,
@@ -104,7 +105,7 @@ class _System:
             b_ub=np.zeros(self.below.shape[0]),
             A_eq=self.equal,
             b_eq=np.ones(self.equal.shape[0]),
-            bounds=np.vstack([np.tile([0.0, 1.0], (self.n**2, 1)), [-np.inf, np.inf], [0.0, np.inf if allowed is None else allowed]]),
+            bounds=self._bounds(np.inf if allowed is None else allowed),
             method="highs",
             options=_SOLVER,
         )
@@ -113,6 +114,14 @@ class _System:
         if result.status != 0:
             raise RuntimeError(f"HiGHS could not solve the linear programme of a query of {self.n} items: {result.message}")
         return result.x
+
+
+@lru_cache(maxsize=32)
+def _sums(n: int):
+    """The sums of the rows and of the columns of P, as a matrix of the variables."""
+    entry = np.arange(n * n)
+    rows, columns = np.r_[entry // n, n + entry % n], np.r_[entry, entry]
+    return csr_array((np.ones(2 * n * n), (rows, columns)), shape=(2 * n, n * n + 2))
 
 
 def mixture(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
