@@ -118,7 +118,9 @@ def chance_to_fail(table, p):
     return total
 
 
-@pytest.mark.parametrize("n, p, alpha", [(1, 0.5, 0.6), (5, 0.3, 0.3), (8, 0.5, 0.2), (9, 0.7, 0.1), (6, 1.0, 0.1), (6, 0.0, 0.1)])
+@pytest.mark.parametrize(
+    "n, p, alpha", [(1, 0.5, 0.6), (5, 0.3, 0.3), (8, 0.5, 0.2), (9, 0.7, 0.1), (6, 1.0, 0.1), (6, 0.0, 0.1)]
+)
 def test_failure_probability_is_the_sum_over_all_sequences(n, p, alpha):
     table = minima(n, p, alpha)
     assert failure_probability(table, p) == pytest.approx(chance_to_fail(table, p), abs=1e-14)
@@ -235,11 +237,28 @@ def test_half_of_the_first_six_balls_are_of_either_colour():
 def test_shares_of_the_query_and_groups_without_a_share():
     s, group = np.arange(6.0), np.array(list("aabbbb"))
     of_query = one_query(s, group, DetConstSortRanker(FirstColumn(), proportions="query"))
-    assert of_query.tolist() == one_query(s, group, DetConstSortRanker(FirstColumn(), proportions={"a": 1 / 3, "b": 2 / 3})).tolist()
+    assert (
+        of_query.tolist()
+        == one_query(s, group, DetConstSortRanker(FirstColumn(), proportions={"a": 1 / 3, "b": 2 / 3})).tolist()
+    )
     assert floors_hold(of_query, group, {"a": 1 / 3, "b": 2 / 3})
     # Who has no share stands where its scores put it; without any share the order is that of the scores.
-    assert one_query(s, group, DetConstSortRanker(FirstColumn(), proportions={"a": 0.0, "b": 0})).tolist() == [5, 4, 3, 2, 1, 0]
-    assert one_query(s, group, DetConstSortRanker(FirstColumn(), proportions={"a": 0.5, "b": 0})).tolist() == [5, 1, 4, 0, 3, 2]
+    assert one_query(s, group, DetConstSortRanker(FirstColumn(), proportions={"a": 0.0, "b": 0})).tolist() == [
+        5,
+        4,
+        3,
+        2,
+        1,
+        0,
+    ]
+    assert one_query(s, group, DetConstSortRanker(FirstColumn(), proportions={"a": 0.5, "b": 0})).tolist() == [
+        5,
+        1,
+        4,
+        0,
+        3,
+        2,
+    ]
 
 
 def test_a_deadline_is_the_first_rank_whose_floor_counts_the_item():
@@ -269,10 +288,14 @@ def best_of_all_permutations(constraint, worth, group, v, tolerance):
     values = value_of_groups(constraint, worth, group, exposures)
     pairs = [values[a] - values[b] for a, b in itertools.permutations(range(len(values)), 2)]
     ones, m = np.ones(len(exposures)), len(pairs)
-    found = linprog(-(exposures @ worth), A_ub=pairs or None, b_ub=np.full(m, tolerance) if m else None, A_eq=[ones], b_eq=[1])
+    found = linprog(
+        -(exposures @ worth), A_ub=pairs or None, b_ub=np.full(m, tolerance) if m else None, A_eq=[ones], b_eq=[1]
+    )
     if found.status == 0:
         return -found.fun, tolerance
-    spread = linprog(np.r_[0 * ones, 1], A_ub=np.c_[pairs, -np.ones(m)], b_ub=np.zeros(m), A_eq=[np.r_[ones, 0]], b_eq=[1]).fun
+    spread = linprog(
+        np.r_[0 * ones, 1], A_ub=np.c_[pairs, -np.ones(m)], b_ub=np.zeros(m), A_eq=[np.r_[ones, 0]], b_eq=[1]
+    ).fun
     return best_of_all_permutations(constraint, worth, group, v, spread + 1e-9)
 
 
@@ -309,7 +332,9 @@ def test_where_no_policy_is_so_fair_the_nearest_is_taken_with_a_warning():
     s, group, qid = np.array([100.0, 90, 2, 1]), np.array([0, 0, 1, 1]), np.full(4, "q")
     X, v = np.c_[s, s], 1 / np.log2(np.arange(4) + 2)
     ranker = ExposureLPRanker(FirstColumn(), constraint="disparate_treatment", worth="score").fit(X, s, qid=qid)
-    with pytest.warns(UserWarning, match=r"In 1 of 1 queries no policy keeps 'disparate_treatment' .* in query 'q' .* by at least"):
+    with pytest.warns(
+        UserWarning, match=r"In 1 of 1 queries no policy keeps 'disparate_treatment' .* in query 'q' .* by at least"
+    ):
         exposure = ranker.expected_exposure(X, qid=qid, sensitive_features=group)
     worth, spread = best_of_all_permutations("disparate_treatment", s, group, v, 0.0)
     assert spread > 0.01  # women would need 63 times less exposure
@@ -374,7 +399,11 @@ def test_worth_must_not_be_negative(worth):
 def test_two_items_come_nearer_by_one_plus_twice_the_weight():
     """(I + lambda L) h = h0 with two items: the mean stays, the difference is divided by 1 + 2 lambda exp(-theta d)."""
     X, qid = np.array([[0.0, 1.0], [4.0, 3.0]]), [0, 0]
-    got = FairScoreSmoother(FirstColumn(), metric=[[1.0, 0.0]], strength=3.0, theta=0.2).fit(X, [0, 1], qid=qid).predict(X, qid=qid)
+    got = (
+        FairScoreSmoother(FirstColumn(), metric=[[1.0, 0.0]], strength=3.0, theta=0.2)
+        .fit(X, [0, 1], qid=qid)
+        .predict(X, qid=qid)
+    )
     half = 2.0 / (1 + 2 * 3.0 * np.exp(-0.2 * 2.0**2))
     np.testing.assert_allclose(got, [2 - half, 2 + half], rtol=1e-14)
 
@@ -467,7 +496,9 @@ def test_a_ranker_that_is_fitted_already_stays_as_it_is(kind):
     X, y, qid, group = people()
     fitted = LinearRegression().fit(X, X[:, 0])
     ranker = ALL[kind](FrozenEstimator(fitted)).fit(X, -y, qid=qid)
-    np.testing.assert_array_equal(call(ranker, X, qid, group), call(ALL[kind](FirstColumn()).fit(X, y, qid=qid), X, qid, group))
+    np.testing.assert_array_equal(
+        call(ranker, X, qid, group), call(ALL[kind](FirstColumn()).fit(X, y, qid=qid), X, qid, group)
+    )
     assert ranker.estimator_.estimator is fitted
 
 

@@ -116,7 +116,8 @@ class ReRanker(MetaEstimatorMixin, BaseEstimator):
     def _scored(self, X, qid, sensitive_features=None, *, method: str) -> tuple[Queries, np.ndarray]:
         """The queries of some rows, and the ranker's scores of them, grouped by query.
 
-        Without `qid` all rows are one list, but in `predict`, whose scores elsewhere need none: there it must have been so in `fit`.
+        Without `qid` all rows are one list. Not so in `predict`, where others need no `qid` and it is easily forgotten: there
+        `fit` must have seen one query too.
         """
         check_is_fitted(self, "estimator_")
         validate_data(self, X, reset=False, skip_check_array=True)

@@ -109,7 +109,7 @@ def _check_proportions(proportions) -> None:
     if not proportions:
         raise ValueError("proportions is empty: give the share of each group, as {'f': 0.5, 'm': 0.5}.")
     for label, share in proportions.items():
-        if not isinstance(share, Real) or isinstance(share, bool) or not 0 <= share <= 1:
+        if not isinstance(share, Real) or isinstance(share, bool) or not 0.0 <= float(share) <= 1.0:
             raise ValueError(f"proportions has {share!r} for the group {label!r}: give a number from 0 to 1.")
     total = math.fsum(proportions.values())
     if total > 1 + _ROUNDING:

@@ -34,9 +34,9 @@ class ExposureLPRanker(ReRanker):
     - "disparate_treatment": the exposure per worth :math:`\bar e_G / \bar u_G` is equal;
     - "disparate_impact": the share of clicks per worth is equal, the mean of :math:`e_i u_i` over G by :math:`\bar u_G`.
 
-    Of more than two groups all are equal, so each pair is. A group without any worth has no exposure per worth, and takes no part in
-    the latter two. Items of equal score and group get equal chances. By the decomposition of Birkhoff and von Neumann the policy
-    is a mixture of few rankings, from which `sample_rankings` draws.
+    Of more than two groups all are equal, so each pair is. A group without any worth has no exposure per worth, and takes no part
+    in the latter two. Items of equal score and group get equal chances. By the decomposition of Birkhoff and von Neumann the
+    policy is a mixture of few rankings, from which `sample_rankings` draws.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class ExposureLPRanker(ReRanker):
     tolerance : float, default=0.0
         How far the groups' largest value may lie above the smallest, in units of exposure (or of exposure per worth).
     infeasible : {"closest", "raise"}, default="closest"
-        What to do with a query in which no policy is so fair, as may be under "disparate_treatment": the best of those that are as
-        near to it as any, with a warning that counts such queries; or an error.
+        What to do with a query in which no policy is so fair, as may be under "disparate_treatment": take the best of those that
+        are as near to it as any, with a warning that counts such queries; or raise an error.
     k : int, optional
         Ranks beyond k have no exposure. None: all have.
 
@@ -65,10 +65,10 @@ class ExposureLPRanker(ReRanker):
 
     Notes
     -----
-    The groups are needed when rankings are made, not only in training. Exposure is shared in expectation: a single list, and `rank`
-    gives one, cannot do so. Scorers, `score` and `skfairrank.inspection.audit` therefore judge it by its `policy`.
+    The groups are needed when rankings are made, not only in training. Exposure is shared in expectation: a single list, and
+    `rank` gives one, cannot do so. Scorers, `score` and `skfairrank.inspection.audit` therefore judge it by its `policy`.
 
-    A query of n items is a linear programme of n² variables for HiGHS, meant for the up to about a hundred items that are shown.
+    A query of n items is a linear programme of n² variables for HiGHS, meant for up to about a hundred items that are shown.
 
     Examples
     --------

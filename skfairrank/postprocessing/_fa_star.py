@@ -73,7 +73,7 @@ class FAStarRanker(GroupReRanker):
     >>> ranker = FAStarRanker(LinearRegression(), protected="f", p=0.5, correct_alpha=False).fit(X, y, qid=qid)
     >>> ranks = ranker.rank(X, qid=qid, sensitive_features=sex)
     >>> "".join(sex[np.argsort(ranks)])
-    'mmmfmmff'
+    'mmmfmfff'
     >>> ranker.minimum_protected(8)
     array([0, 0, 0, 1, 1, 1, 2, 2])
     """
@@ -136,8 +136,8 @@ class FAStarRanker(GroupReRanker):
         if is_strange:
             known = "" if self.groups_ is None else f", and fit saw {_shown(self.groups_)}"
             raise ValueError(
-                f"protected={self.protected!r} is none of the groups of these rows, {_shown(labels)}{known}: write labels alike. If "
-                "the group is really absent here, give fit sensitive_features, so that its labels are known."
+                f"protected={self.protected!r} is none of the groups of these rows, {_shown(labels)}{known}: write labels "
+                "alike. If the group is really absent here, give fit sensitive_features, so that its labels are known."
             )
         return marks
 

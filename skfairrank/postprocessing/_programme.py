@@ -17,7 +17,9 @@ __all__ = ["exposure_weights", "fair_ranks", "mixture"]
 _SOLVER = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _SLACK = 1e-9  # beyond the least spread that there is, so that rounding does not make the second programme infeasible
 _SMALLEST_CHANCE = 1e-9
-_NEVER = 1e6  # cost of an entry without any chance, above the sum of all others: -log(1e-9) for each of n < 40,000 items
+_NEVER = (
+    1e6  # cost of an entry without any chance, above the sum of all others: -log(1e-9) for each of n < 40,000 items
+)
 
 
 def exposure_weights(constraint: str, worth: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -71,7 +73,9 @@ def fair_ranks(worth, weights, discount, tolerance):
         allowed = system.least_spread() + _SLACK
         P = system.solve(objective, allowed)
     if P is None:
-        raise RuntimeError("HiGHS found no ranking policy, though one exists: please report the scores and groups of this query.")
+        raise RuntimeError(
+            "HiGHS found no ranking policy, though one exists: please report the scores and groups of this query."
+        )
     return P, float(allowed * unit)
 
 
@@ -112,7 +116,9 @@ class _System:
         if result.status == 2:
             return None
         if result.status != 0:
-            raise RuntimeError(f"HiGHS could not solve the linear programme of a query of {self.n} items: {result.message}")
+            raise RuntimeError(
+                f"HiGHS could not solve the linear programme of a query of {self.n} items: {result.message}"
+            )
         return result.x
 
 
@@ -151,5 +157,7 @@ def mixture(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         chances.append(chance)
         ranks.append(places + 1)
     if not 0.99 < sum(chances) < 1.01:
-        raise RuntimeError(f"The rankings of a query have chances that sum to {sum(chances):g}: its matrix is not doubly stochastic.")
+        raise RuntimeError(
+            f"The rankings of a query have chances that sum to {sum(chances):g}: its matrix is not doubly stochastic."
+        )
     return np.array(chances) / sum(chances), np.array(ranks)
