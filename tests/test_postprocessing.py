@@ -262,9 +262,9 @@ def test_shares_of_the_query_and_groups_without_a_share():
 
 
 def test_a_deadline_is_the_first_rank_whose_floor_counts_the_item():
-    for share in (0.1, 0.29, 0.3, 1 / 3, 0.7, 1.0):
-        floors = np.floor(np.arange(1, 200) * share + 1e-9)
-        assert _deadlines(15, share).tolist() == [1 + int(np.argmax(floors >= j)) for j in range(1, 16)]
+    for percent in (10, 29, 35, 55, 70, 100):
+        floors = np.arange(1, 700) * percent // 100  # of whole numbers, exactly
+        assert _deadlines(60, percent / 100).tolist() == [1 + int(np.argmax(floors >= j)) for j in range(1, 61)]
 
 
 # Fairness of exposure
