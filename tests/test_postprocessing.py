@@ -22,17 +22,20 @@ from skfairrank.inspection import audit
 from skfairrank.metrics import (
     group_exposure_difference,
     group_exposure_disparity,
+    make_utility_scorer,
     ndcg_score,
     ndcg_scorer,
     neg_group_exposure_difference_scorer,
     neg_group_exposure_disparity_scorer,
     stochastic_ndcg_scorer,
+    utility_score,
 )
 from skfairrank.model_selection import QueryKFold
 from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker, FairScoreSmoother, FAStarRanker
 from skfairrank.postprocessing._det_const_sort import _deadlines
 from skfairrank.postprocessing._programme import mixture
 from skfairrank.postprocessing._representation import corrected_alpha, failure_probability, minima
+from skfairrank.utilities import AveragePrecision
 
 
 class FirstColumn(BaseEstimator):
@@ -387,6 +390,22 @@ def test_policy_and_samples_have_the_same_chances():
     assert group_exposure_difference(None, policy=ranker.policy(X, **known), **known) < 1e-7
     again = ranker.sample_rankings(X, **known, n_samples=3000, random_state=0)
     np.testing.assert_array_equal(draws, again)
+
+
+@pytest.mark.parametrize("utility", ["reciprocal_rank", AveragePrecision()])
+def test_the_policy_knows_its_rankings_whole(utility):
+    """Utilities that ask what stands before a row: the mean over draws, within four standard errors."""
+    X, _, qid, group = people(2)
+    qid = np.where(qid == "q3", "q0", qid)  # of two sizes
+    y = np.array([x >= np.sort(X[qid == q, 0])[-2] for x, q in zip(X[:, 0], qid)], float)  # the two of the highest scores
+    ranker = ExposureLPRanker(FirstColumn()).fit(X, y, qid=qid)
+    how = {"qid": qid, "utility": utility, "reduce": None}
+    value = utility_score(y, None, policy=ranker.policy(X, qid=qid, sensitive_features=group), **how)
+    draws = ranker.sample_rankings(X, qid=qid, sensitive_features=group, n_samples=300, random_state=0)
+    drawn = np.array([utility_score(y, -ranks, policy="deterministic", **how) for ranks in draws])
+    assert (np.abs(drawn.mean(axis=0) - value) <= 4 * drawn.std(axis=0) / np.sqrt(300) + 1e-9).all()
+    assert drawn.std(axis=0).max() > 0.01
+    assert make_utility_scorer(utility)(ranker, X, y, qid=qid, sensitive_features=group) == pytest.approx(value.mean())
 
 
 @pytest.mark.parametrize("worth", ["score", lambda s: s, lambda s: s[:1], lambda s: np.exp(s) * np.nan])

@@ -15,9 +15,9 @@ from skfairrank._rankers._ranking import ranks_by_score
 from skfairrank._warnings import warn_caller
 from skfairrank.metrics._groups import check_groups
 from skfairrank.plackett_luce import check_n_samples
-from skfairrank.policies import Given
 from skfairrank.postprocessing._base import ReRanker
 from skfairrank.postprocessing._programme import exposure_weights, fair_ranks, mixture
+from skfairrank.postprocessing._ranking_mixture import RankingMixture
 
 __all__ = ["ExposureLPRanker"]
 
@@ -187,14 +187,15 @@ class ExposureLPRanker(ReRanker):
         Returns
         -------
         policy : skfairrank.policies.Given
-            ``policy.P`` has shape (n_rows, size of the largest query).
+            ``policy.P`` has shape (n_rows, size of the largest query). It also knows its rankings whole, so utilities such as
+            reciprocal rank can be judged by it.
         """
         queries, mixtures, _ = self._mixtures(X, qid, sensitive_features, method="policy")
         P = np.zeros((queries.n_rows, int(queries.sizes.max())))
         for k, (chances, ranks) in enumerate(mixtures):
             for chance, ranking in zip(chances, ranks):
                 P[queries.rows(k), ranking - 1] += chance
-        return Given(P)
+        return RankingMixture(P, mixtures)
 
     @names_queries
     def sample_rankings(self, X, *, qid=None, sensitive_features=None, n_samples=1, random_state=None):
