@@ -26,7 +26,7 @@ from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._validation import as_values
 from skfairrank.metrics._scorers import ranking_scores
 
-__all__ = ["QueryRanker"]
+__all__ = ["QueryRanker", "needs_query_ranker"]
 
 # What the libraries call the queries; made here from qid and eval_qid.
 _OWN = {
@@ -301,6 +301,11 @@ def library_of(estimator) -> str:
     """The library that brings the estimator, also where a user has derived a class from it."""
     modules = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
     return next((module for module in modules if module in RANKERS), modules[0])
+
+
+def needs_query_ranker(estimator) -> bool:
+    """Whether an estimator is of a library whose rankers are told of queries in a way of their own."""
+    return _library(estimator) in _RANKERS
 
 
 def _objective_of_queries(estimator) -> str | None:

@@ -205,14 +205,18 @@ def test_figure4_reads_a_folder_named_as_argument(run, tmp_path):
     assert variables["counts"]["given"].tolist() == [42, 23, 42]
 
 
+def test_reranking_prints_what_each_way_buys(run):
+    text, variables = run("plot_reranking")
+    results = variables["results"]
+    assert set(results.index.get_level_values(0)) == {"plain", "smoothed", "FA*IR", "DetConstSort", "exposure"}
+    # The script's last words: with equal exposure the groups have no gap, and the lists of twins are the same.
+    assert results.loc[("exposure", "0"), ["tau", "gap"]].to_numpy() == pytest.approx([1, 0], abs=1e-6)
+    assert all(name in text for name in results.columns)
+    check_figure(n_axes=2)
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        "plot_figure3_german",
-        "plot_exact_adversaries",
-        "plot_search_german_credit",
-        "plot_boosting_german",
-    ],
+    "name", ["plot_figure3_german", "plot_exact_adversaries", "plot_search_german_credit", "plot_boosting_german"]
 )
 def test_without_data_or_network_a_script_says_where_to_get_them(no_data, no_network, run, name):
     with pytest.warns(UserWarning, match="network error"):
