@@ -152,6 +152,7 @@ class ExposureHinge(Regularizer):
         disparity = np.add.reduceat(coefficient * gradient.expected_discounts(batch, h, self.exposure), starts)
         is_open = disparity > 0
         if is_open.any():
-            unfair = batch._replace(gain=np.where(np.repeat(is_open, sizes), coefficient, 0.0), stay=NO_STAY)
+            gain = np.where(np.repeat(is_open, sizes), coefficient, 0.0)
+            unfair = batch._replace(gain=gain, stay=NO_STAY, worth=None)
             in_scores -= self.strength * gradient(unfair, h, self.exposure)[0]
         return float((batch.weight * np.maximum(disparity, 0.0)).mean())

@@ -58,7 +58,8 @@ objectives_
     @stores_parameters(extends=PlackettLuceRanker)
     def __init__(self, *, fairness_weight=1.0, **shared): ...
 
-    def _regularizer(self, batches, y, sensitive_features, rng):
+    def _regularizer(self, batches, y, given, rng):
+        sensitive_features = given.sensitive_features
         self.__dict__.pop("groups_", None)
         if self.fairness_weight == 0:
             return Regularizer()

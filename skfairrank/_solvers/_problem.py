@@ -79,7 +79,7 @@ def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[floa
 def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
     """Mean expected utility of the queries in which something can be gained; the same at each call.
 
-    Exact for queries of up to 10 items, else from 100 rankings.
+    Exact for queries of up to 10 items where tables say what a ranking is worth, else from 100 rankings.
 
     Parameters
     ----------
@@ -87,8 +87,9 @@ def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
         Default: those of the problem.
     """
     batches = problem.batches if batches is None else batches
-    gradient, total, weight = _for_evaluation(batches), 0.0, 0.0
+    total, weight = 0.0, 0.0
     for batch in batches.in_order():
+        gradient = _for_evaluation(batches, batch)
         h = problem.score.values_of_rows(theta, batch.X, batch.rows)
         counted = batch.weight * (np.maximum.reduceat(batch.gain, batch.offsets[:-1]) > 0)
         total += float(counted @ gradient(batch, h, batches.discount)[1])
@@ -114,8 +115,9 @@ def objective(problem: Problem, theta: np.ndarray, multiplier: float, at_most: i
     regularizer = problem.regularizer.fresh(np.random.default_rng(0))
     regularizer.multiplier = multiplier
     regularizer.begin(batches, problem.score)
-    gradient, slope, total = _for_evaluation(batches), np.zeros(len(theta)), 0.0
+    slope, total = np.zeros(len(theta)), 0.0
     for batch in batches.in_order():
+        gradient = _for_evaluation(batches, batch)
         h = problem.score.values_of_rows(theta, batch.X, batch.rows)
         in_scores, utility = gradient(batch, h, batches.discount)
         value = regularizer.pull_scores(batch, h, gradient, in_scores)
@@ -124,6 +126,7 @@ def objective(problem: Problem, theta: np.ndarray, multiplier: float, at_most: i
     return total / len(batches.sizes) - problem.alpha / 2.0 * float(theta @ theta)
 
 
-def _for_evaluation(batches):
-    """What finds the expected utility of queries: exactly where that costs less than sampling."""
-    return SubsetSum() if batches.sizes.max() <= _EXACT_SIZE else Reinforce(_N_SAMPLES)
+def _for_evaluation(batches, batch):
+    """What finds the expected utility of queries: exactly where tables say it and that costs less than sampling."""
+    is_exact = batches.sizes.max() <= _EXACT_SIZE and batch.worth is None
+    return SubsetSum() if is_exact else Reinforce(_N_SAMPLES)
