@@ -305,7 +305,7 @@ def library_of(estimator) -> str:
 
 def needs_query_ranker(estimator) -> bool:
     """Whether an estimator is of a library whose rankers are told of queries in a way of their own."""
-    return _library(estimator) in _RANKERS
+    return library_of(estimator) in RANKERS
 
 
 def _objective_of_queries(estimator) -> str | None:
