@@ -20,12 +20,14 @@ from skfairrank.metrics._scorers import (
     make_kendall_tau_scorer,
     make_ndcg_scorer,
     make_stochastic_ndcg_scorer,
+    make_utility_scorer,
     ndcg_scorer,
     neg_group_exposure_difference_scorer,
     neg_group_exposure_disparity_scorer,
     neg_individual_exposure_disparity_scorer,
     stochastic_ndcg_scorer,
 )
+from skfairrank.metrics._utility import utility_score
 
 __all__ = [
     "QueryScorer",
@@ -40,6 +42,7 @@ __all__ = [
     "make_kendall_tau_scorer",
     "make_ndcg_scorer",
     "make_stochastic_ndcg_scorer",
+    "make_utility_scorer",
     "ndcg_score",
     "ndcg_scorer",
     "neg_group_exposure_difference_scorer",
@@ -47,4 +50,5 @@ __all__ = [
     "neg_individual_exposure_disparity_scorer",
     "stochastic_ndcg_score",
     "stochastic_ndcg_scorer",
+    "utility_score",
 ]

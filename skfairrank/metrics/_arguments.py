@@ -12,7 +12,7 @@ from skfairrank._queries import Queries
 from skfairrank._validation import check_scores
 from skfairrank.policies import Policy
 
-__all__ = ["ranked_rows"]
+__all__ = ["ranked_rows", "scored_rows"]
 
 
 def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np.ndarray]:
@@ -26,6 +26,13 @@ def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np
     policy : Policy
     k : int, optional
     """
+    queries, grouped = scored_rows(s, qid, policy)
+    discount = discounts(int(queries.sizes.max()), k)
+    return queries, discount, policy.expected_discounts(grouped, queries, discount)
+
+
+def scored_rows(s, qid, policy: Policy) -> tuple[Queries, Any]:
+    """The queries, and checked scores grouped by query: None where there are none and the policy needs none."""
     grouped: Any = None
     if s is None and not getattr(policy, "needs_scores", True):
         queries = Queries.from_qid(qid, 0 if qid is None else _num_samples(qid))
@@ -33,5 +40,4 @@ def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np
         s = check_scores(s, name="s")
         queries = Queries.from_qid(qid, len(s))
         grouped = queries.group(s)
-    discount = discounts(int(queries.sizes.max()), k)
-    return queries, discount, policy.expected_discounts(grouped, queries, discount)
+    return queries, grouped
