@@ -118,6 +118,7 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     1.0
     """
 
+    __metadata_request__fit = {"X_hypothetical": True}
     __metadata_request__predict = {"qid": True}
 
     _parameter_constraints: dict = {
@@ -162,7 +163,7 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, *, qid=None, sensitive_features=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, X_hypothetical=None):
         """Fit the ranker, and choose the temperature on held-out queries.
 
         Parameters
@@ -175,6 +176,8 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             The query of each row: ints or strings, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like of n_rows rows, optional
             Handed to a ranker that asks for it. Where `max_disparity` is set: the group of each row.
+        X_hypothetical : table like X, optional
+            Handed to a ranker that asks for it, a part of its rows with those rows of X.
 
         Returns
         -------
@@ -209,9 +212,10 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             )
             self.estimator_ = self.estimator
         else:
-            data = (X, y, queries.codes, sensitive_features)
+            data = {"X": X, "y": y, "qid": queries.codes}
+            data |= {"sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
             rows, folds, scores = self._held_out(data, queries)
-            self.estimator_ = _fitted(self.estimator, *data)
+            self.estimator_ = _fitted(self.estimator, data)
         held_out = HeldOut.of(
             scores,
             relevance[rows],
@@ -231,8 +235,7 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _held_out(self, data, queries):
         """Rows of all test parts, one after the other, the number of the part that each is in, and scores by the other parts."""
-        X, y, qid, _ = data
-        folds = folds_of_queries(self.cv, X, y, qid, queries)
+        folds = folds_of_queries(self.cv, data["X"], data["y"], data["qid"], queries)
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(_held_out_scores)(self.estimator, data, np.flatnonzero(np.isin(queries.codes, train)), test)
             for train, test in folds
@@ -271,9 +274,8 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def _held_out_scores(estimator, data, train, test) -> np.ndarray:
-    fitted = _fitted(estimator, *(_take(part, train) for part in data))
-    X, _, qid, _ = data
-    return check_scores(ranking_scores(fitted, _take(X, test), qid=qid[test]))
+    fitted = _fitted(estimator, {name: _take(part, train) for name, part in data.items()})
+    return check_scores(ranking_scores(fitted, _take(data["X"], test), qid=data["qid"][test]))
 
 
 def _take(values, rows):
@@ -282,18 +284,20 @@ def _take(values, rows):
     return None if values is None else _safe_indexing(values, rows)
 
 
-def _fitted(estimator, X, y, qid, sensitive_features):
-    """A fitted clone, which is told of queries and sensitive features where it asks for them."""
-    if library_of(estimator) in RANKERS:
-        estimator, asked = QueryRanker(estimator), {"qid", "sensitive_features"}
-    else:
-        asked = set(get_routing_for_object(estimator).consumes("fit", ["qid", "sensitive_features"]))
-        if "qid" not in asked:
-            estimator, asked = QueryRanker(estimator), {"qid", "sensitive_features"}
-    metadata = {"qid": qid, "sensitive_features": sensitive_features}
+def _fitted(estimator, data: dict):
+    """A fitted clone, which is told of queries, and of what else there is, where it asks for that."""
+    metadata = {name: values for name, values in data.items() if name not in ("X", "y") and values is not None}
+    asked = set() if library_of(estimator) in RANKERS else _requested(estimator, metadata)
+    if "qid" not in asked:
+        estimator = QueryRanker(estimator)
+        asked = _requested(estimator, metadata)
     with config_context(enable_metadata_routing=True):  # without it pipelines and searches hand nothing on
-        given = {name: value for name, value in metadata.items() if name in asked and value is not None}
-        return clone(estimator).fit(X, y, **given)
+        given = {name: values for name, values in metadata.items() if name in asked}
+        return clone(estimator).fit(data["X"], data["y"], **given)
+
+
+def _requested(estimator, names) -> set:
+    return set(get_routing_for_object(estimator).consumes("fit", list(names)))
 
 
 def _scores_of_fitted(estimator, X, qid) -> np.ndarray:
