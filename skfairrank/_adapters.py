@@ -100,6 +100,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     array([2, 2, 1, 1])
     """
 
+    __metadata_request__fit = {"X_hypothetical": True}
+
     _parameter_constraints = {"estimator": [HasMethods(["fit", "predict"])]}
 
     def __init__(self, estimator):
@@ -115,7 +117,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, *, qid=None, sensitive_features=None, **fit_params):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, X_hypothetical=None, **fit_params):
         """Fit a clone of the model on the rows sorted by query.
 
         Parameters
@@ -128,6 +130,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             The query of each row: ints or strings, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like of n_rows rows, optional
             Handed to a model whose `fit` takes it, ignored otherwise: one search can hold fair rankers and others.
+        X_hypothetical : table like X, optional
+            Handed on, or ignored, like `sensitive_features`.
         **fit_params
             Arguments of the model's own `fit`, in the order of the rows of X:
 
@@ -188,6 +192,10 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         if sensitive_features is not None and "sensitive_features" in taken:
             check_consistent_length(X, sensitive_features)
             arguments["sensitive_features"] = _sort_if_per_row(sensitive_features, queries, "sensitive_features")
+
+        if X_hypothetical is not None and "X_hypothetical" in taken:
+            check_consistent_length(X, X_hypothetical)
+            arguments["X_hypothetical"] = _sort(X_hypothetical, queries)
 
         self.estimator_ = estimator.fit(_sort(X, queries), _sort(y, queries), **arguments)
         self.n_queries_ = queries.n_queries

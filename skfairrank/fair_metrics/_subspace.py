@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._features import validate_features
+from skfairrank._features import column_positions, validate_features
 from skfairrank._warnings import warn_caller
 from skfairrank.fair_metrics._attributes import read_attributes, read_column, said_of
 from skfairrank.fair_metrics._base import LinearFairMetric
@@ -332,39 +332,5 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         return int(position) if names is None else str(names[position])
 
     def _column_positions(self):
-        one = isinstance(self.sensitive_columns, (str, numbers.Integral))
-        named = [self.sensitive_columns] if one else list(self.sensitive_columns)
-        if named and all(isinstance(column, (bool, np.bool_)) for column in named):
-            if len(named) != self.n_features_in_:
-                raise ValueError(
-                    f"sensitive_columns is a mask of {len(named)} entries, but X has {self.n_features_in_} columns."
-                )
-            named = np.flatnonzero(named).tolist()
-        if not named:
-            raise ValueError("sensitive_columns is empty: name at least one column, or leave it None.")
         names = getattr(self, "feature_names_in_", None)
-        positions = []
-        for column in named:
-            if isinstance(column, str):
-                if names is None:
-                    raise ValueError(
-                        f"sensitive_columns names {column!r}, but X has no column names (an earlier step may have dropped "
-                        'them). Call set_output(transform="pandas") on the pipeline, or give column positions.'
-                    )
-                found = np.flatnonzero(names == column)
-                if not len(found):
-                    raise ValueError(
-                        f"sensitive_columns names {column!r}, which is not among the columns {list(names)}: name it as "
-                        "it arrives here (ColumnTransformer prefixes names unless verbose_feature_names_out=False)."
-                    )
-                positions.append(int(found[0]))
-            else:
-                if not isinstance(column, numbers.Integral):
-                    raise TypeError(
-                        f"sensitive_columns has {column!r}: give positions (ints) or names (strings) of columns."
-                    )
-                position = int(column)
-                if not -self.n_features_in_ <= position < self.n_features_in_:
-                    raise ValueError(f"sensitive_columns has {position}, but X has {self.n_features_in_} columns.")
-                positions.append(position % self.n_features_in_)
-        return list(dict.fromkeys(positions))
+        return column_positions(self.sensitive_columns, "sensitive_columns", self.n_features_in_, names)

@@ -21,6 +21,7 @@ from skfairrank.metrics._group_shares import attention_weighted_rank_fairness, g
 from skfairrank.metrics._kendall import kendall_tau_score
 from skfairrank.metrics._ndcg import ndcg_score, stochastic_ndcg_score
 from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.metrics._utility import utility_score
 
 __all__ = [
     "QueryScorer",
@@ -37,6 +38,7 @@ __all__ = [
     "make_kendall_tau_scorer",
     "make_ndcg_scorer",
     "make_stochastic_ndcg_scorer",
+    "make_utility_scorer",
     "ndcg_scorer",
     "neg_attention_inequity_scorer",
     "neg_expected_exposure_loss_scorer",
@@ -230,17 +232,25 @@ def _name(function) -> str:
     return getattr(function, "__name__", repr(function))
 
 
+# What a metric takes that belongs to the rows, or to the mean that a search takes.
+_NO_SETTINGS = ("y", "s", "qid", "sensitive_features", "items", "query_weight", "reduce")
+
+
 def _maker(metric, *, greater_is_better=True, note=""):
     """A function that makes scorers of a metric, with the metric's settings as its keyword arguments."""
     settings = [
-        parameter.replace(default=0) if name == "random_state" else parameter
+        parameter.replace(default=0)
+        if name == "random_state"
+        else parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
+        if parameter.default is parameter.empty
+        else parameter
         for name, parameter in inspect.signature(metric).parameters.items()
-        if parameter.default is not parameter.empty and name not in ("items", "query_weight", "reduce")
+        if name not in _NO_SETTINGS
     ]
     signature = inspect.Signature(settings)
 
-    def make(**given):
-        bound = signature.bind(**given).arguments
+    def make(*positional, **given):
+        bound = signature.bind(*positional, **given).arguments
         if "policy" in signature.parameters and isinstance(bound.get("policy", ""), str):
             bound.setdefault("random_state", 0)  # a policy that is an object brings its own
         return QueryScorer(metric, greater_is_better=greater_is_better, **bound)
@@ -287,6 +297,7 @@ _SOFT = """
 
 make_ndcg_scorer = _maker(ndcg_score)
 make_stochastic_ndcg_scorer = _maker(stochastic_ndcg_score)
+make_utility_scorer = _maker(utility_score)
 make_group_exposure_disparity_scorer = _maker(group_exposure_disparity, greater_is_better=False, note=_SOFT)
 make_group_exposure_difference_scorer = _maker(group_exposure_difference, greater_is_better=False)
 make_individual_exposure_disparity_scorer = _maker(individual_exposure_disparity, greater_is_better=False, note=_SOFT)
