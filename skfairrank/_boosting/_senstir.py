@@ -69,9 +69,9 @@ class SenSTIRBoostingRanker(QueryRanker):
         What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
     gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
         Estimator of dU/dh, as for `PlackettLuceRanker`; "exact" is for queries of up to
-        `skfairrank.plackett_luce.EXACT_LIMIT` items. "lambdarank": LambdaMART's gradients in their place, so that ``rho=0`` with
-        LightGBM is the model of `LGBMRanker`. They are several times larger than those of the expected utility, and ask for a
-        larger `rho`.
+        `skfairrank.plackett_luce.EXACT_LIMIT` items. "lambdarank": LambdaMART's gradients in its place, so that ``rho=0`` with
+        LightGBM is the model of `LGBMRanker` (in queries of up to 30 items; beyond, its ideal DCG counts 30). They are several
+        times larger, and ask for a larger `rho`.
     n_samples : int, default=32
         Sampled rankings per query and round, at least 2.
     subspace_radius : float, default=1.0
