@@ -14,8 +14,8 @@ from skfairrank._arguments import names_queries
 from skfairrank._gradients import PLRank
 from skfairrank._queries import Queries
 from skfairrank._rankers import SenSTIRRanker
-from skfairrank._rankers._base import Given, Streams
-from skfairrank._rankers._fitting import optimise
+from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
+from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem, n_plain_steps
 from skfairrank._regularizers import Invariance
 from skfairrank._solvers import Problem, TrainingState, mean_utility, utility_and_slope
 from skfairrank.adversaries import make_adversary
@@ -132,10 +132,10 @@ def senstir_path(
     if estimator is None and "solver" not in params and (largest > EXACT_LIMIT or not adversary.is_closed_form):
         ranker.set_params(solver="adam", **{"gradient": "plrank", "max_iter": 2000, **params})
     given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
-    path = _Path(ranker, ranker.set_params(rho=1.0)._problem(given, None))
+    path = _Path(ranker, make_problem(ranker.set_params(rho=1.0), given, None))
     if rhos is None:
         rhos = path.grid(int(n_rhos))
-    ranker._warn_of_data(path.problem.batches, is_warm=False)
+    warn_of_data(ranker, path.problem.batches, is_warm=False)
     # Upwards: weights shrink along the path. Downwards, growing scores saturate the policy within the fair weights, and their
     # gradient no longer finds the way out.
     for rho in rhos:
@@ -189,11 +189,11 @@ class _Path:
     def solve(self, ranker, rho: float, last: TrainingState | None) -> TrainingState:
         """The solution at rho, from the last one or from the beginning."""
         streams = Streams.of(ranker.random_state)
-        regularizer = self.invariance.with_strength(rho, n_plain=ranker._n_plain, rng=streams.starts)
+        regularizer = self.invariance.with_strength(rho, n_plain=n_plain_steps(ranker), rng=streams.starts)
         if last is not None:
             regularizer.multiplier = last.multiplier
         problem = replace(self.problem, regularizer=regularizer)
-        state = ranker._initial_state(problem, streams.initial)
+        state = initial_state(ranker, problem, streams.initial)
         if last is not None:
             state.theta, state.forces = last.theta.copy(), last.forces
         optimise(ranker, problem, state, streams.of_training)
@@ -204,12 +204,12 @@ class _Path:
         # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
         is_warm = bool(self.rankers) and self.rankers[-1].rho > 0
         state = self.solve(self.ranker, rho, self.state if is_warm else None)
-        self.ranker._warn_of(state)
+        warn_of_end(self.ranker, state)
         self.is_interrupted = state.interrupted
         if state.interrupted and self.rankers:  # what there is so far is the path
             return
         fitted = copy.copy(self.ranker).set_params(rho=rho)
-        fitted.__dict__.update(fitted._fitted_attributes(state))
+        finish(fitted, state)
         self.state = state
         self.rankers.append(fitted)
         self.regularizers.append(self._regularizer(state))

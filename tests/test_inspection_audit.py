@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ttest_rel
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
 
 from skfairrank import SensitiveSubspaceMetric
-from skfairrank.inspection import audit, nearest_queries
+from skfairrank.inspection import audit, exposure_by_group, nearest_queries
 from skfairrank.metrics import (
     group_exposure_difference,
     group_exposure_disparity,
@@ -231,3 +232,127 @@ def test_errors_say_what_to_do(task):
         audit(Weights(1, 0, 0), X, y, qid=qid, metric=np.eye(3))
     with pytest.raises(ValueError, match="sensitive_features has 1 entries"):
         audit(Weights(1, 0, 0), X, y, qid=qid, sensitive_features=["a"])
+
+
+# Differences to a reference
+
+
+def test_differences_are_paired_by_query(task):
+    """The paired t test of scipy, on the public metrics' values per query; query 5 has no relevant row, and NDCG is left out."""
+    X, y, qid, group, flipped = task
+    y = np.where(qid == 5, 0, y)
+    one, other = Weights(1.0, -0.5, 0.8), Weights(0.3, 1.0, 0.1)
+    kw = {"qid": qid, "sensitive_features": group, "X_hypothetical": flipped, "n_samples": "exact"}
+    with pytest.warns(UndefinedMetricWarning, match="1 of 30"):
+        table = audit({"one": one, "other": other}, X, y, reference="one", **kw)
+    metrics = {
+        "ndcg": lambda r: ndcg_score(y, r.predict(X), qid=qid, reduce=None),
+        "tau": lambda r: kendall_tau_score(r.predict(X), r.predict(flipped), qid=qid, reduce=None),
+        "disparity": lambda r: group_exposure_disparity(
+            y, r.predict(X), qid=qid, sensitive_features=group, policy="deterministic", reduce=None
+        ),
+    }
+    for name, metric in metrics.items():
+        a, b = metric(other), metric(one)
+        keep = ~np.isnan(a - b)
+        expected = ttest_rel(a[keep], b[keep])
+        assert table.loc["other", f"{name}_difference"] == pytest.approx((a - b)[keep].mean(), rel=1e-10)
+        error = (a - b)[keep].std(ddof=1) / np.sqrt(keep.sum())
+        assert table.loc["other", f"{name}_difference_se"] == pytest.approx(error, rel=1e-10)
+        assert table.loc["other", f"{name}_difference_p"] == pytest.approx(expected.pvalue, rel=1e-8)
+        at_reference = table.loc["one", [f"{name}_difference", f"{name}_difference_se", f"{name}_difference_p"]]
+        assert at_reference.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_reference_adds_columns_and_changes_none(task):
+    X, y, qid, group, flipped = task
+    kw = {"qid": qid, "sensitive_features": group, "X_hypothetical": flipped, "n_samples": "exact"}
+    pair = {"a": Weights(1, 2, 3), "b": Weights(3, 2, 1)}
+    plain, compared = audit(pair, X, y, **kw), audit(pair, X, y, reference="b", **kw)
+    pd.testing.assert_frame_equal(compared[plain.columns], plain)
+    assert len(compared.columns) == len(plain.columns) * 5 // 2
+    with pytest.raises(ValueError, match="reference='c' is none of the rankers.*'a', 'b'"):
+        audit(pair, X, y, reference="c", **kw)
+    single = audit(pair, X[:3], [0, 1, 2], qid=[0, 0, 0], reference="a")
+    assert np.isnan(single.loc["b", "ndcg_difference_p"])
+
+
+@pytest.mark.parametrize("policy", ["deterministic", "plackett_luce"])
+def test_only_the_first_k_ranks_count(task, policy):
+    X, y, qid, group, flipped = task
+    ranker = Weights(1.0, -0.5, 0.8)
+    row = audit(
+        ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, k=2, policy=policy, n_samples="exact"
+    ).iloc[0]
+    s, kw = ranker.predict(X), {"qid": qid, "k": 2, "n_samples": "exact"}
+    assert row["ndcg"] == pytest.approx(ndcg_score(y, s, qid=qid, k=2))
+    assert row["stochastic_ndcg"] == pytest.approx(stochastic_ndcg_score(y, s, **kw))
+    kw |= {"policy": policy, "sensitive_features": group}
+    assert row["disparity"] == pytest.approx(group_exposure_disparity(y, s, **kw))
+    assert row["exposure_difference"] == pytest.approx(group_exposure_difference(s, **kw))
+    assert row["tau"] == kendall_tau_score(s, ranker.predict(flipped), qid=qid)
+
+
+# Groups
+
+
+def test_table_of_groups_by_a_loop(task):
+    X, y, qid, group, _ = task
+    y = np.where(qid == 5, 0, y)
+    three = np.where(np.arange(len(y)) % 3 == 0, "c", group)
+    ranker = Weights(1.0, -0.5, 0.8)
+    table = exposure_by_group(
+        ranker, X, y, qid=qid, sensitive_features={"three": three, "sex": group}, crossed=True, k=2
+    )
+    s, columns = ranker.predict(X), {}
+    for attribute, labels in (
+        ("three", three),
+        ("sex", group),
+        ("three x sex", np.char.add(np.char.add(three, ", "), group)),
+    ):
+        for label in np.unique(labels):
+            found = {name: [] for name in ("exposure", "merit", "exposure_per_merit", "share_of_items", "share_of_top")}
+            for q in np.unique(qid):
+                rows = np.flatnonzero(qid == q)
+                order = rows[np.argsort(-s[rows])]
+                exposure = {i: 1 / np.log2(2 + r) for r, i in enumerate(order)}
+                mine = [i for i in rows if labels[i] == label]
+                found["share_of_items"].append(len(mine) / len(rows))
+                found["share_of_top"].append(sum(i in mine for i in order[:2]) / 2)
+                if mine:
+                    mean, merit = np.mean([exposure[i] for i in mine]), np.mean(y[mine])
+                    found["exposure"].append(mean)
+                    found["merit"].append(merit)
+                    if merit > 0:
+                        found["exposure_per_merit"].append(mean / merit)
+            columns[attribute, label] = found
+    assert set(table.index) == {("Weights", *key) for key in columns}
+    for key, found in columns.items():
+        row = table.loc[("Weights", *key)]
+        assert row["n_queries"] == len(found["exposure"])
+        for name, values in found.items():
+            assert row[name] == pytest.approx(np.mean(values), rel=1e-12), (key, name)
+            assert row[f"{name}_se"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(len(values)), rel=1e-9)
+    for attribute in ("three", "sex", "three x sex"):
+        np.testing.assert_allclose(
+            table.xs(attribute, level="attribute")[["share_of_items", "share_of_top"]].sum(), 1.0
+        )
+
+
+def test_tables_of_groups_take_frames_and_several_rankers(task):
+    X, y, qid, group, _ = task
+    frame = pd.DataFrame({"sex": group, "old": X[:, 0] > 0})
+    pair = {"a": Weights(1, 2, 3), "b": Weights(3, 2, 1)}
+    kw = {"qid": qid, "policy": "plackett_luce", "n_samples": 10, "random_state": 0, "k": 1}
+    both = exposure_by_group(pair, X, y, sensitive_features=frame, **kw)
+    assert both.index.names == ["ranker", "attribute", "group"] and len(both) == 2 * 4
+    alone = exposure_by_group(pair["a"], X, y, sensitive_features=frame["old"], **kw)
+    of_one = [table.xs(key).xs("old") for table, key in ((both, "a"), (alone, "Weights"))]
+    pd.testing.assert_frame_equal(*of_one)
+    stacked = exposure_by_group(pair["a"], X, y, sensitive_features=frame.astype(str).to_numpy(), **kw)
+    assert stacked.index.get_level_values("attribute").unique().tolist() == ["attribute 0", "attribute 1"]
+    np.testing.assert_array_equal(stacked.to_numpy(), both.xs("a").to_numpy())
+    with pytest.raises(ValueError, match="continuous"):
+        exposure_by_group(pair, X, y, sensitive_features=X[:, 0], **kw)
+    with pytest.raises(ValueError, match="at least two attributes"):
+        exposure_by_group(pair, X, y, sensitive_features=group, crossed=True, **kw)

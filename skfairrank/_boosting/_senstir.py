@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairrank._adapters import QueryRanker, _as_labels, _as_rows, _eval_arguments, _library
+from skfairrank._adapters import QueryRanker, _as_labels, _eval_arguments, as_rows, library_of
 from skfairrank._arguments import names_queries
 from skfairrank._batches import Batch
 from skfairrank._boosting._adversary import ListAdversary
@@ -232,7 +232,7 @@ class SenSTIRBoostingRanker(QueryRanker):
     def _checked(self, X, y):
         if y is not None:
             check_relevance(y)  # first, since it says what to do about a missing one
-        X = _as_rows(X)  # as it is, since functions want it so
+        X = as_rows(X)  # as it is, since functions want it so
         validate_data(self, X, y, skip_check_array=True)
         return X, check_relevance(_as_labels(y, X))
 
@@ -257,7 +257,7 @@ class SenSTIRBoostingRanker(QueryRanker):
 
     def _library(self):
         """Who fits the estimator."""
-        ranker, fitter = _LIBRARIES.get(_library(self.estimator), (None, type))
+        ranker, fitter = _LIBRARIES.get(library_of(self.estimator), (None, type))
         if all(kind.__name__ != ranker for kind in type(self.estimator).__mro__):
             raise TypeError(
                 f"estimator is a {type(self.estimator).__name__}, and SenSTIRBoostingRanker grows trees of LightGBM or XGBoost: "
@@ -312,7 +312,7 @@ class SenSTIRBoostingRanker(QueryRanker):
         scores : ndarray of float, shape (n_rows,)
         """
         check_is_fitted(self)
-        X = as_known(_as_rows(X))
+        X = as_known(as_rows(X))
         if not predict_params:
             return super().predict(X)
         validate_data(self, X, reset=False, skip_check_array=True)

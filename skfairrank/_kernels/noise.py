@@ -12,11 +12,12 @@ import numpy as np
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.vectors import LANES, bits_of, float_of
 
-__all__ = ["exponential", "exponentials", "exponentials_of_one", "philox"]
+__all__ = ["exponential", "exponentials", "exponentials_of_one", "numbered", "numbered_exponentials", "philox"]
 
 MULTIPLIER_0, MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 WEYL_0, WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+LANE_COUNT = np.uint64(LANES)
 LOG_2 = np.log(2.0)
 HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 
@@ -76,6 +77,28 @@ def exponentials(key, query, block, n, out):
         w0, w1, w2, w3 = philox(i, c1, c2, np.uint64(0), k0, k1)
         out[i] = exponential((w1 << HALF) | w0)
         out[i + half] = exponential((w3 << HALF) | w2)
+
+
+@njit(inner=True)
+def numbered(key, mask, number):
+    """The key with a number in its last bits, those that the mask leaves out."""
+    return float_of((np.uint64(bits_of(key)) & mask) | number)
+
+
+@njit(counts=False, inner=True)
+def numbered_exponentials(key, query, block, n, scale, mask, out):
+    """As `exponentials`, each number times `scale` (of the shape of `out`) and `numbered` by its item.
+
+    All of it is done while the number is in a register: another pass over `out` takes a tenth of the time of drawing.
+    """
+    k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(block), np.uint64(query)
+    half = np.uint64((n + n % 2) // 2 * LANES)
+    for b in range(half):
+        i = np.uint64(b)
+        w0, w1, w2, w3 = philox(i, c1, c2, np.uint64(0), k0, k1)
+        j = i + half
+        out[i] = numbered(exponential((w1 << HALF) | w0) * scale[i], mask, i // LANE_COUNT)
+        out[j] = numbered(exponential((w3 << HALF) | w2) * scale[j], mask, j // LANE_COUNT)
 
 
 @njit(counts=False, inner=True)

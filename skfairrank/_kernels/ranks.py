@@ -15,10 +15,10 @@ import numpy as np
 
 from skfairrank._kernels._jit import njit
 from skfairrank._kernels.counting import count_smaller
-from skfairrank._kernels.noise import exponentials, exponentials_of_one
+from skfairrank._kernels.noise import exponentials, exponentials_of_one, numbered, numbered_exponentials
 from skfairrank._kernels.ragged import WIDE, score_range, widest
 from skfairrank._kernels.sorting import SMALL, close_gaps, stable_order
-from skfairrank._kernels.vectors import LANES, bits_of, float_of
+from skfairrank._kernels.vectors import LANES, bits_of
 
 __all__ = [
     "Sampler",
@@ -47,8 +47,10 @@ class Sampler(NamedTuple):
     ----------
     score : ndarray of float64, shape (most,)
         The query's scores less the largest; where they are WIDE apart with gaps closed (`close_gaps`).
-    weight, inverse : ndarray of float64, shape (most,)
-        exp(score) and exp(-score); not filled in where scores are WIDE apart.
+    weight : ndarray of float64, shape (most,)
+        exp(score); not filled in where scores are WIDE apart.
+    inverse : ndarray of float64, shape ((most + 1) * LANES,)
+        exp(-score), once for each of eight samples side by side; not filled in where scores are WIDE apart.
     keys : ndarray of float64, shape ((most + 1) * LANES,)
         Space to sort in.
     """
@@ -62,7 +64,8 @@ class Sampler(NamedTuple):
 @njit(inner=True)
 def make_sampler(most):
     """A sampler for queries of at most `most` items."""
-    return Sampler(np.empty(most), np.empty(most), np.empty(most), np.empty((most + 1) * LANES))
+    # One item more, since noise is drawn for an even number of items.
+    return Sampler(np.empty(most), np.empty(most), np.zeros((most + 1) * LANES), np.empty((most + 1) * LANES))
 
 
 @njit(counts=False, inner=True)
@@ -75,8 +78,10 @@ def start(h, lo, n, sampler):
     else:
         for i in range(n):
             sampler.score[i] = h[lo + i] - high
-            sampler.inverse[i] = math.exp(high - h[lo + i])
-            sampler.weight[i] = 1.0 / sampler.inverse[i]
+            inverse = math.exp(high - h[lo + i])
+            sampler.weight[i] = 1.0 / inverse
+            for s in range(LANES):
+                sampler.inverse[i * LANES + s] = inverse
     return wide
 
 
@@ -103,8 +108,7 @@ def draw(key, query, sample, n, wide, sampler, order):
     The network is Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M). It exchanges NaN like any number and loses none.
     """
     keys = sampler.keys
-    exponentials(key, query, sample // LANES, n, keys)
-    items = _number_keys(n, LANES, wide, sampler)
+    items = _draw_keys(key, query, sample, n, wide, sampler)
     top = items // 2
     p = top
     while p > 0:
@@ -125,32 +129,47 @@ def draw(key, query, sample, n, wide, sampler, order):
 
 
 @njit(counts=False, inner=True)
-def _number_keys(n, width, wide, sampler):
-    """Turn exponential variables into keys to be sorted upwards; returns what their last bits are counted to.
+def _draw_keys(key, query, sample, n, wide, sampler):
+    """Draw keys of eight samples, to be sorted upwards; returns what their last bits are counted to.
 
     An item's number takes the place of its key's last bits, and is sorted with it: of equal keys the first item's is smaller.
     """
-    keys, items = sampler.keys, 1
-    while items < n:
-        items *= 2
+    items = _power_of_two(n)
     if wide:
-        for x in range(n * width):
-            keys[x] = math.log(keys[x]) - sampler.score[x // width] + LIFT
-    mask = np.uint64(-items)
-    for i in range(n):
-        # An unsigned index lets the loop be vectorised; a signed one may count from the end.
-        factor, first, number = 1.0 if wide else sampler.inverse[i], np.uint64(i * width), np.uint64(i)
-        for s in range(np.uint64(width)):
-            at = first + np.uint64(s)
-            keys[at] = float_of((np.uint64(bits_of(keys[at] * factor)) & mask) | number)
+        exponentials(key, query, sample // LANES, n, sampler.keys)
+        _number_logarithms(n, LANES, sampler, np.uint64(-items))
+    else:
+        numbered_exponentials(key, query, sample // LANES, n, sampler.inverse, np.uint64(-items), sampler.keys)
     return items
+
+
+@njit(inner=True)
+def _power_of_two(n):
+    """The smallest that is not below n."""
+    power = 1
+    while power < n:
+        power *= 2
+    return power
+
+
+@njit(counts=False, inner=True)
+def _number_logarithms(n, width, sampler, mask):
+    """Turn exponential variables into keys where scores are WIDE apart."""
+    for x in range(n * width):
+        lifted = math.log(sampler.keys[x]) - sampler.score[x // width] + LIFT
+        sampler.keys[x] = numbered(lifted, mask, np.uint64(x // width))
 
 
 @njit(inner=True)
 def draw_one(key, query, sample, n, wide, sampler, order):
     """As `draw`, for one sample: of the last one left, seven columns would be drawn for nothing."""
+    mask = np.uint64(-_power_of_two(n))
     exponentials_of_one(key, query, sample, n, sampler.keys)
-    _number_keys(n, 1, wide, sampler)
+    if wide:
+        _number_logarithms(n, 1, sampler, mask)
+    else:
+        for i in range(n):
+            sampler.keys[i] = numbered(sampler.keys[i] * sampler.inverse[i * LANES], mask, np.uint64(i))
     if n > SMALL:
         stable_order(sampler.keys[:n], order, n)
         return
@@ -170,7 +189,7 @@ def sum_over_samples(i, table):
     return total
 
 
-@njit(inner=True)
+@njit(counts=False, inner=True)
 def _rank_up_to(key, query, sample, n_samples, n, wide, sampler, order, rank):
     """Draw samples from `sample` on, of n_samples; returns how many stand side by side in `rank`, a row for each item."""
     if sample == n_samples - 1:
@@ -179,8 +198,7 @@ def _rank_up_to(key, query, sample, n_samples, n, wide, sampler, order, rank):
             rank[order[p]] = p
         return 1
     if n <= COUNTED:
-        exponentials(key, query, sample // LANES, n, sampler.keys)
-        _number_keys(n, LANES, wide, sampler)
+        _draw_keys(key, query, sample, n, wide, sampler)
         count_smaller(n, sampler.keys, rank)
     else:
         draw(key, query, sample, n, wide, sampler, order)

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._base import PlackettLuceRanker
+from skfairrank._rankers._setup import n_plain_steps
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
@@ -57,7 +58,7 @@ class SenSTIRRanker(PlackettLuceRanker):
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
-validation_fraction, n_iter_no_change, warm_start, random_state, verbose
+validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state, verbose
         As for `PlackettLuceRanker`.
     adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent", "given"} or Adversary, default="ascent"
         How q' is found: by name, with the parameters below that belong to it, or by an object of `skfairrank.adversaries`, which
@@ -80,7 +81,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     subspace_init : float, default=0.05
         Its starts are uniform in +-subspace_init.
     subspace_n_starts : int or None, default=4
-        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper.
+        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper. Items share no starts
+        where the score is not linear, where `score_distance` is "centered", or where rows have bounds.
     full_step_size, full_n_steps : float, int, default=0.001, 20
         Adam's step and number of steps of the full attack, in feature units (the paper's fs, fe).
     subspace_radius : float, default=1.0
@@ -96,6 +98,21 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "paper": lambda by max(d, epsilon) / min(d, epsilon) times (d - epsilon), as the authors' program; where the budget binds
         it swings, and the mean of d is far above epsilon. "auto": "budget"; but where the metric has learned directions with
         ``scale="raw"``, the paper's setting, "paper" for as long as lambda does not swing.
+    score_distance : {"squared", "centered"}, default="squared"
+        How the scores of two queries are compared. "squared": 1/2 ||h(q) - h(q')||^2, the paper's. "centered": the same, of
+        changes less their mean in the query: a change of all scores by one number changes no ranking, so it should cost nothing
+        (docs/exact.md).
+    feature_range : None, "train" or (low, high), default=None
+        For "ascent" and "gaps_ascent": the range of each feature in which attacked items stay; "train": that of the training
+        rows. low and high are numbers, or one number for each feature; -inf and inf are no bounds. An item that lies outside may
+        stay where it is, or move towards the range, but not further out.
+    one_hot_groups : None or list of lists of columns, default=None
+        For "ascent" and "gaps_ascent": columns, by name or position, that are one-hot encoded together, such as ``[["red",
+        "blue"], [5, 6, 7]]``. Attacked items stay on the simplex of each group (entries >= 0 that sum to 1), to which
+        `feature_range` does not apply.
+    fixed_features : None or list of columns, default=None
+        For "ascent" and "gaps_ascent": columns, by name or position, or as a mask, that the attack leaves as they are. One-hot
+        columns that have been scaled belong here: they are on no simplex.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
     relax : float, default=0.0
@@ -118,7 +135,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
         (mean d_Q(q, q')) and "lambda" (after its update). In steps without the
         regulariser the middle two are 0 and lambda is unchanged.
-    n_queries_, n_features_in_, feature_names_in_, validation_scores_
+    n_queries_, n_features_in_, feature_names_in_, validation_scores_, objectives_
         As for `PlackettLuceRanker`.
 
     Notes
@@ -169,7 +186,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
                 "them."
             )
         self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
-        self.metric_ = self._learn_metric(adversary, batches.X, given.sensitive_features)
+        self.metric_ = self._learn_metric(adversary, batches, y, given.sensitive_features)
         if self.rho == 0:
             return Regularizer()
         charged = self.metric_
@@ -180,7 +197,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             adversary,
             charged,
             strength=self.rho,
-            n_plain=self._n_plain,
+            n_plain=n_plain_steps(self),
             multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if self.warm_start else INITIAL_MULTIPLIER,
             rng=rng,
         )
@@ -198,22 +215,20 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         self.hypotheticals_ = hypotheticals
         return candidates
 
-    @property
-    def _n_plain(self) -> int:
-        """Steps without the regulariser."""
-        return 0 if self.solver == "lbfgs" else round(float(self.fair_start) * int(self.max_iter))
-
-    def _learn_metric(self, adversary, X, sensitive_features):
+    def _learn_metric(self, adversary, batches, y, sensitive_features):
         if adversary.takes_hypotheticals and self.metric is None:
             hypotheticals = check_hypotheticals(adversary.hypotheticals)
             if hypotheticals.metric is not None or not hypotheticals.needs_metric:
                 return None
+        X, relevance = batches.X, np.empty(len(y))
+        relevance[batches.queries.order] = y
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
         needed = self.rho > 0
         uses_directions = needed and adversary.uses_directions
-        metric = fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
+        how = {"needed": needed, "uses_directions": uses_directions}
+        metric = fit_metric(self.metric, X, sensitive_features, relevance, **how)
         if self.metric is None and uses_directions:
             _warn_if_directions_miss_the_groups(metric)
         return metric

@@ -21,8 +21,8 @@ __all__ = ["GivenHypotheticals"]
 class GivenHypotheticals(Adversary):
     """Every item becomes the worst of its hypothetical rows, for scores of every kind.
 
-    Of an item x and its candidates it takes the x' with the largest ``rho/2 (h(x) - h(x'))^2 - lambda d_X(x, x') / n``, with n the
-    size of the item's query: step (a) of Algorithm 1 (Bower et al. 2021), items paired with their own candidates. The
+    Of an item x and its candidates it takes the x' with the largest ``rho/2 (h(x) - h(x'))^2 - lambda d_X(x, x') / n``, with n
+    the size of the item's query: step (a) of Algorithm 1 (Bower et al. 2021), items paired with their own candidates. The
     choice is exact, for scores of every kind. What a query is charged is the mean d_X of the rows taken, an upper bound of d_Q,
     since no cheaper pairing is sought.
 

@@ -86,10 +86,10 @@ def distances_of_rows(X, X_other, metric):
         a, b = (np.asarray(rows[here], dtype=np.float64) for rows in (X, X_other))
         with np.errstate(over="ignore", invalid="ignore"):
             squares = (shrink_along(b - a, basis, shrink) ** 2).sum(axis=1)
-            # Of rows as given, which are as exact as their own type.
-            size = np.maximum(np.abs(a), np.abs(b)).max(axis=1, initial=0.0) * np.abs(shrink).max(initial=1.0)
-        unit = np.finfo(np.result_type(X.dtype, X_other.dtype, np.float32)).eps
-        squares[squares <= a.shape[1] * (8.0 * unit * size) ** 2] = 0.0
+        # Rows are as exact as the type in which they were given.
+        size = np.maximum(np.abs(a), np.abs(b)).max(axis=1, initial=0.0) * np.abs(shrink).max(initial=1.0)
+        blur = 8.0 * np.finfo(np.result_type(X.dtype, X_other.dtype, np.float32)).eps * np.sqrt(a.shape[1])
+        squares[np.sqrt(squares) <= blur * size] = 0.0
         distances[here] = squares
     if not np.isfinite(distances).all():
         raise ValueError(

@@ -20,7 +20,7 @@ from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._kendall import kendall_tau
 from skfairrank.metrics._ndcg import ndcg, warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import Deterministic, PlackettLuce, Policy, expected_exposure, make_policy
 
 __all__ = ["audit"]
@@ -35,7 +35,9 @@ def audit(
     sensitive_features=None,
     X_hypothetical=None,
     metric=None,
+    reference=None,
     policy="deterministic",
+    k=None,
     n_samples=100,
     random_state=None,
     query_weight=None,
@@ -68,17 +70,24 @@ def audit(
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,), optional
-        The group of each row.
+        The group of each row. An estimator that asks for it when it predicts (`skfairrank.postprocessing`) gets it too, for
+        hypothetical rows that of the rows whose place they take.
     X_hypothetical : array-like of shape (n_rows, n_features), or callable, optional
         Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column.
     metric : fitted SensitiveSubspaceMetric, optional
         Where there is no `X_hypothetical`: each query's hypothetical is its nearest other query of X in this metric. A
         ranker's `metric_` measures what the ranker sees: X goes through the steps before it, in a pipeline or a search
         around one. A metric that no ranker here has must fit either X or what the last step sees, not both.
+    reference : str, optional
+        One of the names in `estimator`: adds the difference of each ranker to this one, paired by query.
     policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
         Whose exposure ``disparity`` and ``exposure_difference`` measure: that of the list by descending scores, which
         users see; of rankings drawn from the scores' Plackett-Luce policy, as in the paper; or of another policy, such as
-        ``skfairrank.policies.PlackettLuce(temperature=0.5)``, which brings settings of its own.
+        ``skfairrank.policies.PlackettLuce(temperature=0.5)``, which brings settings of its own. A ranker that draws its rankings
+        by a rule of its own (`skfairrank.postprocessing.ExposureLPRanker`) is judged by that rule, in all columns but those of
+        hypothetical rows.
+    k : int, optional
+        Only ranks 1 to k count, for both NDCG and the exposure columns.
     n_samples : int or "exact", default=100
         Rankings sampled for each query, or exact expectations for small queries; for what is drawn by these names.
     random_state : None, int, RandomState or Generator
@@ -94,13 +103,17 @@ def audit(
         A row for each ranker; for each column above its mean and, in ``<name>_se``, the standard error of this mean:
         the standard deviation over the n queries in which it is defined, by the root of n (nan for a single query). With
         weights :math:`w_q` of the values :math:`x_q` it is
-        :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (x_q - \bar x)^2} / \sum_q w_q`.
+        :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (x_q - \bar x)^2} / \sum_q w_q`. With a `reference` also ``<name>_difference``, the
+        mean over the queries in which both are defined of the ranker's value less the reference's, its standard error in
+        ``<name>_difference_se``, and in ``<name>_difference_p`` the two-sided p-value of a paired t test with n - 1 degrees of
+        freedom: how often rankers that do not differ would differ as much. With many columns and rankers some p-values are
+        small by chance.
 
     Raises
     ------
     ValueError
-        If rows, labels or hypothetical rows do not fit each other, or the features in which `metric` measures cannot be
-        told.
+        If rows, labels or hypothetical rows do not fit each other, the features in which `metric` measures cannot be
+        told, or `reference` is none of the names.
 
     Examples
     --------
@@ -116,6 +129,8 @@ def audit(
     named = dict(estimator) if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
     if not named:
         raise ValueError("estimator is an empty dict: give at least one fitted ranker.")
+    if reference is not None and reference not in named:
+        raise ValueError(f"reference={reference!r} is none of the rankers: choose one of {list(named)}.")
     y = check_relevance(y)
     queries = Queries.from_qid(qid, len(y))
     group = None if sensitive_features is None else queries.group(check_groups(sensitive_features, len(y))[1])
@@ -130,28 +145,39 @@ def audit(
     weight = queries.weights(query_weight)
     hypothetical = _hypothetical_rows(named, X, qid, X_hypothetical, metric)
     warn_unless_order_matters(queries.group(y), queries, "ndcg")
-    rows: dict[str, dict[str, float]] = {}
+    measured: dict[str, dict[str, PerQuery]] = {}
     for name, fitted in named.items():
-        s = queries.group(_scores(fitted, X, qid, len(y), "X"))
-        exposures = [expected_exposure(policy, s, queries) for policy in policies]
-        measures = _accuracy(queries.group(y), exposures[:2], queries)
+        s = queries.group(_scores(fitted, X, qid, len(y), "X", sensitive_features))
+        own = own_policy(fitted, X, qid=qid, sensitive_features=sensitive_features)
+        exposures = [expected_exposure(policy if own is None else own, s, queries, k) for policy in policies]
+        measures = _accuracy(queries.group(y), exposures[:2], queries, k)
         if hypothetical[name] is not None:
-            other = _scores(fitted, hypothetical[name], qid, len(y), "X_hypothetical")
+            other = _scores(fitted, hypothetical[name], qid, len(y), "X_hypothetical", sensitive_features)
             measures |= _stability(s, queries.group(other), queries)
         if group is not None:
             exposure = exposures[policies.index(shown)]
             measures["disparity"] = exposure_disparity(queries.group(y), group, exposure, queries)
             measures["exposure_difference"] = exposure_difference(group, exposure, queries)
         measures = {column: measure.weighted(weight) for column, measure in measures.items()}
-        if not rows:  # where a metric is undefined does not depend on the ranker
+        if not measured:  # where a metric is undefined does not depend on the ranker
             for measure in measures.values():
                 measure.warn()
-        rows[name] = {
-            key: value
-            for column, measure in measures.items()
-            for key, value in ((column, measure.mean), (f"{column}_se", measure.standard_error))
-        }
+        measured[name] = measures
+    compared = None if reference is None else measured[reference]
+    rows = {name: _row(measures, compared) for name, measures in measured.items()}
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _row(measures: dict[str, PerQuery], reference: dict[str, PerQuery] | None) -> dict[str, float]:
+    """The columns of one ranker."""
+    row: dict[str, float] = {}
+    for column, measure in measures.items():
+        row |= {column: measure.mean, f"{column}_se": measure.standard_error}
+        if reference is not None:
+            difference = measure.minus(reference[column])
+            row |= {f"{column}_difference": difference.mean, f"{column}_difference_se": difference.standard_error}
+            row[f"{column}_difference_p"] = difference.p_value
+    return row
 
 
 def _hypothetical_rows(named, X, qid, X_hypothetical, metric) -> dict:
@@ -167,15 +193,16 @@ def _hypothetical_rows(named, X, qid, X_hypothetical, metric) -> dict:
     return {name: found[steps] for name, steps in spaces.items()}
 
 
-def _scores(estimator, X, qid, n_rows, name):
-    scores = check_scores(ranking_scores(estimator, X, qid=qid), name=f"scores of {name}")
+def _scores(estimator, X, qid, n_rows, name, sensitive_features):
+    scores = ranking_scores(estimator, X, qid=qid, sensitive_features=sensitive_features)
+    scores = check_scores(scores, name=f"scores of {name}")
     if len(scores) != n_rows:
         raise ValueError(f"{name} has {len(scores)} rows and y has {n_rows}: they must describe the same rows.")
     return scores
 
 
-def _accuracy(y, exposures, queries):
-    table = discounts(int(queries.sizes.max()))
+def _accuracy(y, exposures, queries, k):
+    table = discounts(int(queries.sizes.max()), k)
     in_order, stochastic = (ndcg(y, exposure, queries, table, "ndcg") for exposure in exposures)
     return {
         "ndcg": in_order,

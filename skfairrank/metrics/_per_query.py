@@ -7,6 +7,7 @@ import numbers
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._warnings import warn_caller
@@ -72,6 +73,21 @@ class PerQuery:
             return math.nan
         deviation = weight * (values - np.average(values, weights=weight))
         return float(math.sqrt(n / (n - 1) * np.sum(deviation**2)) / np.sum(weight))
+
+    def minus(self, other: PerQuery) -> PerQuery:
+        """Differences of two rankers' values, query by query, where both count."""
+        difference = self.counted - other.counted
+        return replace(self, values=difference, defined=~np.isnan(difference), replace_undefined_by=math.nan)
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided, of a t test that the mean is 0; 1 where all values are 0, nan for n < 2."""
+        n, mean, error = len(self._present()[0]), self.mean, self.standard_error
+        if n < 2:
+            return math.nan
+        if error == 0.0:
+            return 1.0 if mean == 0.0 else 0.0
+        return float(2.0 * stats.t.sf(abs(mean) / error, n - 1))
 
     def _present(self) -> tuple[np.ndarray, np.ndarray]:
         """Values and weights of the queries that the mean counts; of the weights the largest is 1."""

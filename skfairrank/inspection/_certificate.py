@@ -1,0 +1,288 @@
+"""A certificate of individual fairness, for any ranker: how unfair it is on these queries, and at most on new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from skfairrank._candidates import as_table
+from skfairrank._queries import Queries
+from skfairrank._validation import check_scores
+from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
+from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
+from skfairrank.inspection._moves import unfairness_under_attack
+from skfairrank.inspection._order_changes import STATISTICS
+from skfairrank.metrics._predictions import ranking_scores
+
+__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate"]
+
+_MEANING = {
+    "discordance": "pairs of items change order",
+    "top_changed": "queries get another first item",
+    "displacement": "the ranks that items can move are moved",
+    "score_change": "half of the squared change of a query's scores",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FairnessCertificate:
+    """What `fairness_certificate` found.
+
+    Attributes
+    ----------
+    value : float
+        Mean over queries of the unfairness of each, the worst over its hypothetical queries.
+    upper_bound : float or None
+        At most this is, with the stated confidence, the mean over new queries. None for "score_change", which nothing bounds.
+    n_queries : int
+    confidence : float
+    statistic : str
+    per_query : DataFrame
+        Columns ``qid``, ``unfairness``, and ``hypothetical``: the name of the worst hypothetical, the first of several, None
+        where none changes anything. Queries in sorted order of their ids.
+    hypotheticals : list of str
+        The names of all hypotheticals.
+    """
+
+    value: float
+    upper_bound: float | None
+    n_queries: int
+    confidence: float
+    statistic: str
+    per_query: pd.DataFrame
+    hypotheticals: list[str]
+
+    def _sentences(self) -> tuple[str, str]:
+        """What was seen, and what it says of new queries."""
+        where = f"on the average of {self.n_queries} {'query' if self.n_queries == 1 else 'queries'}"
+        if self.upper_bound is None:
+            return (
+                f"{self.value:.4g} is {_MEANING[self.statistic]}, {where}",
+                "no bound for new queries, since this statistic has no largest value",
+            )
+        return (
+            f"{_percent(self.value)} of {_MEANING[self.statistic]}, {where}",
+            f"at most {_percent(self.upper_bound)} for new queries, with {100 * self.confidence:.6g}% confidence",
+        )
+
+    def __repr__(self) -> str:
+        return f"<FairnessCertificate: {'; '.join(self._sentences())}>"
+
+    def _repr_html_(self) -> str:
+        seen, bound = self._sentences()
+        rows = [
+            ("Seen", seen),
+            ("Bound", bound),
+            ("Hypotheticals", ", ".join(self.hypotheticals)),
+            ("Statistic", self.statistic),
+        ]
+        cells = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in rows
+        )
+        return f"<table><caption>Fairness certificate</caption><tbody>{cells}</tbody></table>"
+
+
+def fairness_certificate(
+    ranker,
+    X,
+    *,
+    qid,
+    hypotheticals=None,
+    X_hypothetical=None,
+    metric=None,
+    adversary=None,
+    statistic="discordance",
+    confidence=0.95,
+    query_weight=None,
+    random_state=None,
+    **adversary_settings,
+) -> FairnessCertificate:
+    r"""How much a ranker's lists change when its queries become hypothetical ones, and at most on new queries.
+
+    Of each query q the worst over its hypothetical queries q' counts, each of which changes all of its items at once; over
+    queries the mean is taken. If queries are drawn independently, and the ranker and the hypotheticals were made without them,
+    then the mean over new queries is at most ``upper_bound``, with the stated confidence, whatever the distribution: see
+    `upper_confidence_bound`. So audit queries on which the ranker was not trained.
+
+    With h and h' the scores of the n items of a query, the statistics are
+
+    - "discordance": :math:`\binom n2^{-1} \sum_{i<j} |\operatorname{sign}(h_i - h_j) - \operatorname{sign}(h'_i - h'_j)| / 2`,
+      the share of pairs that change order. A pair that is tied in one of h and h' counts half, in both not at all. Without ties
+      it is :math:`(1 - \tau) / 2`, and of one item 0.
+    - "top_changed": 1 where the first item is another one, else 0. Tied items rank in the order of the rows.
+    - "displacement": :math:`\sum_i |r_i - r'_i| / \lfloor n^2 / 2 \rfloor`, by how much ranks move, relative to a reversed list;
+      ties in the order of the rows.
+    - "score_change": :math:`\frac12 \|h - h'\|^2`, as in the invariance regulariser. It has no largest value, and so no bound.
+
+    Parameters
+    ----------
+    ranker : fitted estimator
+        Anything with `predict` or `decision_function`: ours, boosted trees, pipelines, searches.
+    X : table, shape (n_rows, n_features)
+        An array or DataFrame as the ranker takes it.
+    qid : array-like, shape (n_rows,)
+        The query of each row, in any order.
+    hypotheticals : callable, list or dict of callables, or Hypotheticals, optional
+        Functions X -> X', such as one that sets sex to another value in every row. A `skfairrank.hypotheticals.Hypotheticals`
+        that is fitted is used as it is; if it learns from data (neighbours, a metric, a range), fit it on training rows first.
+    X_hypothetical : table like X, or list or dict of tables, optional
+        Hypothetical rows that one has, such as ``nearest_queries(...).hypothetical(X_train)``.
+    metric : fitted fair metric, optional
+        For the adversary; default: the ranker's `metric_`. Also for `hypotheticals` that step along its directions.
+    adversary : {"exact_box", "gaps", "exact", "ascent"} or None, optional
+        Hypothetical queries within bounds, as in `invariance_regularizer`. All but "ascent" are for linear scores, in closed
+        form. "ascent" is for all of our scores: within the box of `subspace_radius` and `feature_radius`, or of `gap_radius`,
+        each item's score is driven up and down by its gradient (`n_steps`, 20; `n_starts`, 4); the worst move may be worse than
+        what an ascent finds. "exact" has one transport budget for all queries, and is for "score_change". Of each pair of items
+        it is asked whether some move turns it, so that no hypothetical query within bounds has a larger discordance or
+        displacement. Default: "ascent" where `metric` is given alone.
+    statistic : {"discordance", "top_changed", "displacement", "score_change"}, default="discordance"
+    confidence : float, default=0.95
+        In (0, 1).
+    query_weight : array-like or mapping, optional
+        What each query counts in the mean and its bound: one number >= 0 per row or query, known before the audit.
+    random_state : None, int, RandomState or Generator
+        For the starts of "ascent".
+    **adversary_settings
+        epsilon, subspace_radius, feature_radius, gap_radius, and for "ascent" n_steps, n_starts: see `invariance_regularizer`.
+
+    Returns
+    -------
+    certificate : FairnessCertificate
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are no hypothetical rows; if one of the tables has other rows or columns than X, or missing values where X has
+        none (the message names it); if scores are not finite; if the adversary needs linear scores or a gradient, and there are
+        none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skfairrank.inspection import fairness_certificate
+    >>> ranker = LinearRegression().fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 1.5])
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.random(400), rng.integers(0, 2, 400)])
+    >>> def exchange(X):
+    ...     X[:, 1] = 1 - X[:, 1]
+    ...     return X
+    >>> fairness_certificate(ranker, X, qid=np.repeat(np.arange(100), 4), hypotheticals=exchange)
+    <FairnessCertificate: 50.50% of pairs of items change order, on the average of 100 queries; at most 55.35% for new queries,
+    with 95% confidence>
+    """
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic={statistic!r}: choose one of {list(STATISTICS)}.")
+    confidence = check_confidence(confidence)
+    if adversary is None and (
+        adversary_settings or (metric is not None and hypotheticals is None and X_hypothetical is None)
+    ):
+        adversary = "ascent"
+    X = as_table(X)
+    queries = Queries.from_qid(qid, X.shape[0])
+    s = _grouped_scores(ranker, X, qid, queries, "scores of X")
+    worst = _Worst(queries)
+    if hypotheticals is not None or X_hypothetical is not None or adversary is None:
+        for name, rows in _fitted(hypotheticals, X, metric).candidates(X, X_hypothetical):
+            other = _grouped_scores(ranker, rows, qid, queries, f"scores of the hypothetical {name!r}")
+            worst.add(name, STATISTICS[statistic](s, other, queries))
+    if adversary is not None:
+        found = unfairness_under_attack(
+            ranker,
+            X,
+            s,
+            queries,
+            metric=metric,
+            adversary=adversary,
+            statistic=statistic,
+            random_state=random_state,
+            **adversary_settings,
+        )
+        worst.add(adversary, found)
+    return worst.certificate(statistic, confidence, queries.weights(query_weight))
+
+
+def certificate_of_scores(
+    s, hypothetical_scores, *, qid, statistic="discordance", confidence=0.95
+) -> FairnessCertificate:
+    """`fairness_certificate` of scores that one has.
+
+    Parameters
+    ----------
+    s : array-like, shape (n_rows,)
+    hypothetical_scores : array-like of shape (n_rows,), or mapping of name to array
+    qid : array-like, shape (n_rows,)
+    statistic, confidence
+        See `fairness_certificate`.
+    """
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic={statistic!r}: choose one of {list(STATISTICS)}.")
+    confidence, s = check_confidence(confidence), check_scores(s, name="s")
+    queries = Queries.from_qid(qid, len(s))
+    worst, grouped = _Worst(queries), queries.group(s)
+    named = hypothetical_scores if isinstance(hypothetical_scores, Mapping) else {"hypothetical": hypothetical_scores}
+    if not named:
+        raise ValueError("hypothetical_scores is an empty dict: give at least one array of scores.")
+    for name, other in named.items():
+        other = _check_length(check_scores(other, name=f"hypothetical_scores {name!r}"), queries, f"{name!r}")
+        worst.add(str(name), STATISTICS[statistic](grouped, queries.group(other), queries))
+    return worst.certificate(statistic, confidence, None)
+
+
+class _Worst:
+    """The largest unfairness of each query so far, and the name of the hypothetical that has it."""
+
+    def __init__(self, queries: Queries):
+        self.queries = queries
+        self.names: list[str] = []
+        self.unfairness = np.zeros(queries.n_queries)
+        self.which = np.full(queries.n_queries, None, dtype=object)
+
+    def add(self, name: str, unfairness: np.ndarray) -> None:
+        is_worse = unfairness > self.unfairness
+        self.unfairness[is_worse], self.which[is_worse] = unfairness[is_worse], name
+        self.names.append(name)
+
+    def certificate(self, statistic, confidence, weight) -> FairnessCertificate:
+        values = self.unfairness
+        bound = None if statistic == "score_change" else upper_confidence_bound(values, confidence, weight=weight)
+        per_query = pd.DataFrame(
+            {"qid": self.queries.ids, "unfairness": values, "hypothetical": pd.Series(self.which, dtype=object)}
+        )
+        value = float(np.average(values, weights=weight))
+        return FairnessCertificate(value, bound, len(values), confidence, statistic, per_query, self.names)
+
+
+def _fitted(hypotheticals, X, metric) -> Hypotheticals:
+    chosen = check_hypotheticals(hypotheticals)
+    if hasattr(chosen, "names_"):
+        return chosen
+    learns = chosen.n_neighbors or isinstance(chosen.feature_range, str)
+    if learns or (chosen.needs_metric and chosen.metric is None and metric is None):
+        raise ValueError(
+            "hypotheticals learns from rows, and is not fitted: fit it on training rows first. What it would learn from the "
+            "audited queries makes them depend on each other, and then the bound does not hold for new ones."
+        )
+    return clone(chosen).fit(X, metric=metric)
+
+
+def _grouped_scores(ranker, X, qid, queries, name):
+    scores = check_scores(ranking_scores(ranker, X, qid=qid), name=name)
+    return queries.group(_check_length(scores, queries, name))
+
+
+def _check_length(scores, queries, name):
+    if len(scores) != queries.n_rows:
+        raise ValueError(f"{name}: there are {len(scores)} for {queries.n_rows} rows: one score per row was expected.")
+    return scores
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"

@@ -1,0 +1,181 @@
+"""An upper bound for the mean of a distribution on [0, 1], from independent draws, whatever the distribution."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from scipy.signal import fftconvolve
+from scipy.stats import beta
+
+from skfairrank._validation import as_floats
+
+__all__ = ["check_confidence", "upper_confidence_bound"]
+
+# How the risk 1 - confidence is shared: the binomial bound, the largest bet, and all smaller bets.
+_BINOMIAL, _LARGEST_BET, _SMALLER_BETS = 0.5, 0.3, 0.2
+# Up to so many coefficients of polynomials are multiplied directly, and more of them by Fourier transforms.
+_DIRECT = 256
+
+
+def upper_confidence_bound(values, confidence=0.95, *, weight=None):
+    r"""An upper bound for the mean from which values in [0, 1] were drawn; it fails at most in a share 1 - confidence of samples.
+
+    It holds for every distribution on [0, 1] and every sample size, and depends neither on the order of the values nor on random
+    numbers. It is the smallest m with
+
+    .. math::
+
+        P\{\mathrm{CP}(K) \le m\} + \alpha \sum_k w_k \prod_i \left(1 + \theta_k \frac{m - x_i}{1 - m}\right) \ge 1,
+        \qquad \alpha = 1 - \mathrm{confidence},\quad \sum_k w_k = \tfrac12 .
+
+    The products are the wealth of a gambler who bets that the mean is below m (Waudby-Smith and Ramdas 2024), each with a bet
+    that is fixed beforehand: :math:`\theta_k = 1, \frac12, \frac14, \dots`, the first with weight .3. Where the mean is m or
+    more, each product has expectation at most 1. K counts ones after each value has been rounded at random, up with probability
+    :math:`x_i`; its distribution is computed, not drawn. CP(K) is the exact binomial bound (Clopper and Pearson 1934) of K ones
+    with risk :math:`\alpha / 2`. A rounded value is 1 with probability equal to the mean, whatever the distribution, so that the
+    first term has expectation at most :math:`\alpha / 2`. So the expectation of the left side is at most :math:`\alpha`, and by
+    Markov's inequality it reaches 1 with no larger probability. It grows with m, so that the smallest m is a bound.
+
+    Of values that are all 0 or 1 the bound is at most the exact binomial one with risk :math:`\alpha / 2`: what lies above the
+    mean is about 1.2 times that of the binomial bound with risk :math:`\alpha`. Where values vary less, the bets take over.
+
+    Parameters
+    ----------
+    values : array-like, shape (n,)
+        Independent draws, each in [0, 1].
+    confidence : float, default=0.95
+        In (0, 1).
+    weight : array-like, shape (n,), optional
+        What each value counts in the mean, >= 0. It bounds the weighted mean of the expectations, given weights that were
+        known before the values. The binomial bound has no part in it then, unless the weights that are not 0 are equal.
+
+    Returns
+    -------
+    bound : float
+        In (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If there is no value, a value lies outside of [0, 1], or `confidence` or `weight` is out of range.
+
+    References
+    ----------
+    I. Waudby-Smith and A. Ramdas. Estimating means of bounded random variables by betting. JRSS B, 2024.
+
+    C. Clopper and E. Pearson. The use of confidence or fiducial limits illustrated in the case of the binomial. Biometrika, 1934.
+
+    Examples
+    --------
+    >>> from skfairrank.inspection import upper_confidence_bound
+    >>> round(upper_confidence_bound([0.0] * 100), 4)  # the binomial bound is 0.0295
+    0.0362
+    >>> round(upper_confidence_bound([0.1, 0.2] * 50), 4)
+    0.185
+    """
+    values = _check_values(values)
+    risk, weight = 1.0 - check_confidence(confidence), _check_weight(weight, len(values))
+    if weight is not None:
+        values, weight = values[weight > 0], weight[weight > 0]
+        weight = None if (weight == weight[0]).all() else weight / weight.max()
+    values, stakes, counts = _distinct(values, weight)
+    bets, shares = _bets(int(counts.sum()), risk)
+    rounded = _Rounded(values, counts, _BINOMIAL * risk) if weight is None else None
+    if rounded is None:  # all of the risk goes to the bets
+        shares = shares / shares.sum()
+
+    def is_rejected(m: float) -> bool:
+        with np.errstate(divide="ignore"):  # wealth that is lost
+            log_wealth = np.log1p(bets[:, None] * stakes * (m - values) / (1.0 - m)) @ counts
+        wealth = float(shares @ np.exp(np.minimum(log_wealth, 700.0)))
+        return (0.0 if rounded is None else rounded.share_below(m)) + risk * wealth >= 1.0
+
+    low, high = 0.0, np.nextafter(1.0, 0.0)
+    if not is_rejected(high):
+        return 1.0
+    while high - low > 1e-10 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_rejected(middle) else (middle, high)
+    return float(high)
+
+
+def check_confidence(confidence) -> float:
+    """A number in (0, 1)."""
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
+        raise ValueError(f"confidence={confidence!r}: give a number between 0 and 1, such as 0.95.")
+    return float(confidence)
+
+
+def _check_values(values) -> np.ndarray:
+    values = as_floats(values, "values", "value", "leave out queries in which the statistic is undefined.")
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"values has shape {values.shape}: give a one-dimensional array of at least one value.")
+    if values.min() < 0.0 or values.max() > 1.0:
+        raise ValueError(
+            f"values range from {values.min():g} to {values.max():g}: the bound needs values in [0, 1]. Divide them by the "
+            "largest value that can occur (not the largest that did)."
+        )
+    return values
+
+
+def _check_weight(weight, n: int) -> np.ndarray | None:
+    if weight is None:
+        return None
+    weight = as_floats(weight, "weight", "weight", "weights must be finite.")
+    if weight.shape != (n,):
+        raise ValueError(f"weight has shape {weight.shape} for {n} values: give one number for each value.")
+    if weight.min() < 0 or not weight.max() > 0:
+        raise ValueError("weight must be >= 0, and not 0 for all values.")
+    return weight
+
+
+def _distinct(values, weight):
+    """Distinct values with their weights (of maximum 1) and how often they occur, sorted: so the given order has no effect."""
+    if weight is None:
+        values, counts = np.unique(values, return_counts=True)
+        return values, np.ones(len(values)), counts
+    pairs, counts = np.unique(np.column_stack([values, weight]), axis=0, return_counts=True)
+    return pairs[:, 0], pairs[:, 1], counts
+
+
+def _bets(n: int, risk: float) -> tuple[np.ndarray, np.ndarray]:
+    """Bets 1, 1/2, 1/4, ..., down to what is best for n values that vary as much as they can, and their shares of the risk."""
+    smallest = min(0.5, np.sqrt(8.0 * np.log(1.0 / risk) / n))
+    bets = 0.5 ** np.arange(int(np.ceil(np.log2(1.0 / smallest))) + 1)
+    return bets, np.r_[_LARGEST_BET, np.full(len(bets) - 1, _SMALLER_BETS / (len(bets) - 1))]
+
+
+class _Rounded:
+    """The binomial bound of values that are rounded at random to 0 or 1, each up with a probability that is the value.
+
+    Parameters
+    ----------
+    values, counts : ndarray, shape (n_distinct,)
+    risk : float
+        Of the binomial bound.
+    """
+
+    def __init__(self, values, counts, risk):
+        n, n_ones = int(counts.sum()), int(counts[values == 1.0].sum())
+        between = (values > 0.0) & (values < 1.0)
+        probability = np.clip(_number_rounded_up(np.repeat(values[between], counts[between])), 0.0, None)
+        ones = n_ones + np.arange(len(probability))
+        # All rounded to one: the bound is 1, and no m is above it.
+        self.bounds = np.where(ones < n, beta.ppf(1.0 - risk, ones + 1.0, np.maximum(n - ones, 1)), np.inf)
+        self.cumulated = np.minimum(np.r_[0.0, np.cumsum(probability)], 1.0)
+        if len(probability) == 1:
+            self.cumulated[-1] = 1.0
+
+    def share_below(self, m: float) -> float:
+        """Probability that the binomial bound is at most m."""
+        return float(self.cumulated[np.searchsorted(self.bounds, m, side="right")])
+
+
+def _number_rounded_up(values) -> np.ndarray:
+    """Probabilities of 0, 1, ..., n values rounded up: the coefficients of prod_i (1 - x_i + x_i z)."""
+    if len(values) <= 1:
+        return np.r_[1.0 - values, values] if len(values) else np.ones(1)
+    middle = len(values) // 2
+    left, right = _number_rounded_up(values[:middle]), _number_rounded_up(values[middle:])
+    return np.convolve(left, right) if len(right) <= _DIRECT else fftconvolve(left, right)

@@ -1,0 +1,558 @@
+"""Certificates: statistics by loops over pairs, bounds by enumeration and simulation, attacks by random search."""
+
+import pickle
+import warnings
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from lightgbm import LGBMRanker
+from scipy.stats import beta, binom
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, PoissonRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from xgboost import XGBRanker
+
+from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank._queries import Queries
+from skfairrank.adversaries._reach import reachable_scores
+from skfairrank.hypotheticals import Hypotheticals
+from skfairrank.inspection import (
+    CertificateDisplay,
+    fairness_certificate,
+    invariance_regularizer,
+    nearest_queries,
+    upper_confidence_bound,
+)
+from skfairrank.inspection._order_changes import STATISTICS, of_intervals
+from skfairrank.scores import LinearScore, MLPScore
+
+# The bound
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 40])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_bound_of_zeros_and_ones_lies_between_two_binomial_bounds(n, confidence):
+    """Of risk 1 - confidence and of half of that; and it covers every p, exactly: the share of samples in which it fails."""
+    risk, bounds = 1 - confidence, []
+    for k in range(n + 1):
+        got = upper_confidence_bound(np.r_[np.ones(k), np.zeros(n - k)], confidence)
+        exact, half = (beta.ppf(1 - r, k + 1, n - k) if k < n else 1.0 for r in (risk, risk / 2))
+        assert exact - 1e-9 <= got <= half + 1e-9
+        bounds.append(got)
+    for p in np.linspace(0.01, 0.99, 33):
+        assert binom.pmf(np.flatnonzero(np.array(bounds) < p), n, p).sum() <= risk + 1e-9
+
+
+@pytest.mark.parametrize("n", [30, 100, 1000])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.3, 0.7])
+def test_excess_is_at_most_half_more_than_that_of_the_binomial_bound(n, share):
+    k = int(share * n)
+    excess = upper_confidence_bound(np.r_[np.ones(k), np.zeros(n - k)]) - k / n
+    assert excess <= 1.25 * (beta.ppf(0.95, k + 1, n - k) - k / n)
+
+
+def test_bound_is_where_its_definition_says():
+    """The left side of the formula, with all 2^5 roundings of five values and the bets of five values, written out."""
+    x, risk = np.array([0.3, 0.0, 1.0, 0.8, 0.05]), 0.05
+    bets = [1.0, 0.5]  # sqrt(8 log(20) / 5) > 1/2
+
+    def left_side(m):
+        wealth = [0.3, 0.2] @ np.array([np.prod(1 + bet * (m - x) / (1 - m)) for bet in bets])
+        below = 0.0
+        for up in product([0, 1], repeat=5):
+            k = sum(up)
+            bound = beta.ppf(1 - risk / 2, k + 1, 5 - k) if k < 5 else 1.0
+            below += np.prod(np.where(up, x, 1 - x)) * (bound <= m)
+        return below + risk * wealth
+
+    bound = upper_confidence_bound(x, 1 - risk)
+    assert left_side(bound * (1 + 1e-9)) >= 1 > left_side(bound * (1 - 1e-9))
+
+
+def draws(name, rng, shape):
+    """Values in [0, 1], and their mean."""
+    if name == "rarely one":  # what a bound that trusts the spread of the sample misses
+        return (rng.random(shape) < 0.03).astype(float), 0.03
+    if name == "rare and small":
+        return 0.05 + 0.4 * (rng.random(shape) < 0.04), 0.066
+    if name == "nearly constant":
+        return 0.1 + 0.9 * (rng.random(shape) < 0.02), 0.118
+    if name == "uniform":
+        return rng.random(shape), 0.5
+    if name == "shares of ten pairs":
+        return rng.binomial(10, 0.2, shape) / 10, 0.2
+    return rng.beta(0.3, 3.0, shape), 0.3 / 3.3
+
+
+@pytest.mark.parametrize("n", [8, 60])
+@pytest.mark.parametrize(
+    "name", ["rarely one", "rare and small", "nearly constant", "uniform", "shares of ten pairs", "beta"]
+)
+def test_bound_covers_whatever_the_distribution(name, n):
+    """200 samples at 80 %, so that a bound that is a little too small is seen: at most 20 % and three standard errors fail."""
+    values, mean = draws(name, np.random.default_rng(5), (200, n))
+    missed = sum(upper_confidence_bound(sample, 0.8) < mean for sample in values)
+    assert missed <= 200 * 0.2 + 3 * np.sqrt(200 * 0.2 * 0.8)
+
+
+def test_weighted_bound_covers_the_weighted_mean():
+    """Of expectations that differ from value to value, and go with the weights."""
+    rng = np.random.default_rng(3)
+    weight = rng.exponential(size=30)
+    means = np.clip(0.1 + 0.2 * weight, 0, 1)
+    target = np.average(means, weights=weight)
+    missed = sum(
+        upper_confidence_bound((rng.random(30) < means).astype(float), 0.8, weight=weight) < target for _ in range(300)
+    )
+    assert missed <= 300 * 0.2 + 3 * np.sqrt(300 * 0.2 * 0.8)
+
+
+def test_bound_depends_neither_on_order_nor_on_dtype_nor_on_equal_weights():
+    rng = np.random.default_rng(0)
+    x = np.round(rng.beta(0.5, 5, 300), 2)
+    bound = upper_confidence_bound(x)
+    x.flags.writeable = False
+    assert bound == upper_confidence_bound(x[rng.permutation(300)]) == upper_confidence_bound(list(x), weight=[2] * 300)
+    assert bound == upper_confidence_bound(np.r_[x, 1.0], weight=np.r_[np.ones(300), 0.0])
+    assert upper_confidence_bound(np.zeros(9, np.float32)) == upper_confidence_bound(np.zeros(9, bool))
+
+
+def test_bound_grows_with_confidence_and_with_values_and_falls_with_their_number():
+    x = np.random.default_rng(0).beta(1, 9, 100)
+    by_confidence = [upper_confidence_bound(x, c) for c in (0.001, 0.5, 0.9, 0.99, 1 - 1e-9)]
+    assert (np.diff(by_confidence) > 0).all() and 0 < by_confidence[0] and by_confidence[-1] < 1
+    by_value = [upper_confidence_bound(np.minimum(x + shift, 1)) for shift in (0, 0.1, 0.5, 1)]
+    assert (np.diff(by_value) > 0).all() and by_value[-1] == 1.0
+    assert upper_confidence_bound(np.tile(x, 4)) < upper_confidence_bound(x)
+    assert upper_confidence_bound([1.0]) == 1.0 and upper_confidence_bound([0.0]) == pytest.approx(0.975)
+
+
+def test_many_values_are_rounded_by_fourier_transforms():
+    """3000 values of 1/2: what is rounded up is binomial, and the bound within its two standard errors or so."""
+    x = np.full(3000, 0.5)
+    assert 0.5 < upper_confidence_bound(x) < 0.5 + 3 / np.sqrt(3000)
+
+
+@pytest.mark.parametrize(
+    ("values", "kw", "match"),
+    [
+        ([0.5, 1.5], {}, "0.5 to 1.5"),
+        ([-0.1], {}, "range"),
+        ([np.nan, 0.1], {}, "NaN"),
+        ([], {}, "values"),
+        ([[0.1]], {}, "one-dimensional"),
+        ([0.1], {"confidence": 1.0}, "confidence=1.0"),
+        ([0.1], {"confidence": 95}, "confidence=95"),
+        ([0.1], {"confidence": "high"}, "confidence='high'"),
+        ([0.1, 0.2], {"weight": [1.0]}, "one number for each"),
+        ([0.1, 0.2], {"weight": [-1.0, 1.0]}, ">= 0"),
+        ([0.1, 0.2], {"weight": [0.0, 0.0]}, "0 for all"),
+    ],
+)
+def test_bound_says_what_it_needs(values, kw, match):
+    with pytest.raises(ValueError, match=match):
+        upper_confidence_bound(values, **kw)
+
+
+# The statistics
+
+
+def by_pairs(statistic, s, other):
+    """One query, by its definition."""
+    n = len(s)
+    if statistic == "discordance":
+        pairs = [abs(np.sign(s[i] - s[j]) - np.sign(other[i] - other[j])) / 2 for i, j in combinations(range(n), 2)]
+        return np.mean(pairs) if pairs else 0.0
+    if statistic == "score_change":
+        return 0.5 * sum((a - b) ** 2 for a, b in zip(s, other, strict=True))
+    first, second = (sorted(range(n), key=lambda i: -scores[i]) for scores in (s, other))
+    if statistic == "top_changed":
+        return float(first[0] != second[0])
+    return sum(abs(first.index(i) - second.index(i)) for i in range(n)) / max(n**2 // 2, 1)
+
+
+@pytest.fixture
+def scores():
+    rng = np.random.default_rng(2)
+    sizes = np.r_[1, 2, rng.integers(1, 9, 30), 70]
+    qid = rng.permutation(np.repeat([f"q{k}" for k in range(len(sizes))], sizes))
+    return qid, *rng.integers(0, 4, (2, len(qid))).astype(float)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_statistics_are_those_of_loops_over_pairs(scores, statistic):
+    qid, s, other = scores
+    queries = Queries.from_qid(qid, len(s))
+    got = STATISTICS[statistic](queries.group(s), queries.group(other), queries)
+    expected = [by_pairs(statistic, s[qid == q], other[qid == q]) for q in np.unique(qid)]
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+    np.testing.assert_array_equal(STATISTICS[statistic](queries.group(s), queries.group(s), queries), 0.0)
+
+
+@pytest.mark.parametrize("statistic", ["discordance", "displacement"])
+def test_a_reversed_list_is_as_unfair_as_can_be(statistic):
+    for n in (2, 3, 8, 9):
+        queries = Queries.single(n)
+        assert STATISTICS[statistic](np.arange(n, dtype=float), -np.arange(n, dtype=float), queries)[0] == 1.0
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_no_query_within_intervals_changes_more_than_is_said(statistic):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 6, 40)
+    queries = Queries.from_qid(np.repeat(np.arange(40), sizes), int(sizes.sum()))
+    s = np.round(rng.normal(size=queries.n_rows), 1)
+    low, high = s - rng.exponential(0.3, len(s)), s + rng.exponential(0.3, len(s))
+    low[::7], high[::7] = s[::7], s[::7]
+    most, seen = of_intervals(statistic, s, low, high, queries), np.zeros(40)
+    for _ in range(300):
+        share = np.round(rng.beta(0.3, 0.3, len(s)), 1)
+        seen = np.maximum(seen, STATISTICS[statistic](s, low + share * (high - low), queries))
+    assert (seen <= most + 1e-12).all()
+    if statistic in ("top_changed", "score_change"):  # attained, up to the random search
+        assert (seen >= 0.8 * most).all()
+    else:
+        assert (seen[sizes == 2] == most[sizes == 2]).all() and seen.sum() > 0.8 * most.sum()
+
+
+# The certificate
+
+
+class Weights:
+    """A linear ranker that was never fitted."""
+
+    def __init__(self, *w):
+        self.w = np.array(w)
+
+    def predict(self, X):
+        return np.asarray(X, dtype=float) @ self.w
+
+
+def flip(X):
+    X[:, -1] = 1 - X[:, -1]
+    return X
+
+
+def longer(X):
+    X[:, 0] += 1.0 + X[:, 1]
+    return X
+
+
+@pytest.fixture
+def task():
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 7, 40)
+    qid = rng.permutation(np.repeat([f"q{k:02d}" for k in range(40)], sizes))
+    X = np.column_stack([rng.normal(size=(len(qid), 2)), rng.integers(0, 2, len(qid))])
+    return X, rng.integers(0, 4, len(qid)), qid
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_of_each_query_the_worst_hypothetical_counts(task, statistic):
+    X, _, qid = task
+    ranker, tables = Weights(1.0, -0.5, 0.8), {"flip": flip(X.copy()), "longer": longer(X.copy())}
+    got = fairness_certificate(ranker, X, qid=qid, hypotheticals=[flip, longer], statistic=statistic)
+    s = ranker.predict(X)
+    for row, q in zip(got.per_query.itertuples(), np.unique(qid), strict=True):
+        each = {name: by_pairs(statistic, s[qid == q], ranker.predict(Z)[qid == q]) for name, Z in tables.items()}
+        assert row.qid == q and row.unfairness == pytest.approx(max(each.values()), abs=1e-12)
+        assert row.hypothetical == (max(each, key=each.get) if row.unfairness > 0 else None)
+    assert got.value == pytest.approx(got.per_query["unfairness"].mean())
+    assert (got.n_queries, got.statistic, got.hypotheticals) == (40, statistic, ["flip", "longer"])
+    if statistic == "score_change":
+        assert got.upper_bound is None and "no bound" in repr(got) and "no bound" in got._repr_html_()
+    else:
+        assert got.upper_bound == upper_confidence_bound(got.per_query["unfairness"])
+        assert f"{100 * got.upper_bound:.2f}%" in repr(got) and "95% confidence" in repr(got)
+    rows = fairness_certificate(ranker, X, qid=qid, X_hypothetical=tables, statistic=statistic)
+    pd.testing.assert_frame_equal(rows.per_query, got.per_query)
+    pickle.loads(pickle.dumps(got))
+
+
+def test_weights_of_queries(task):
+    X, _, qid = task
+    weight = dict(zip(np.unique(qid), np.random.default_rng(0).exponential(size=40), strict=True)) | {"q03": 0.0}
+    got = fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=flip, query_weight=weight)
+    w = [weight[q] for q in got.per_query["qid"]]
+    assert got.value == pytest.approx(np.average(got.per_query["unfairness"], weights=w))
+    assert got.upper_bound == upper_confidence_bound(got.per_query["unfairness"], weight=w)
+
+
+def test_names_are_escaped_in_html(task):
+    X, _, qid = task
+    page = fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals={"<b>&": flip})._repr_html_()
+    assert "<b>&" not in page and "&lt;b&gt;&amp;" in page
+
+
+def frame_of(X):
+    levels = np.array(["m", "f"])[X[:, 2].astype(int)]
+    return pd.DataFrame({"size": X[:, 0], "age": X[:, 1], "sex": levels}, index=np.arange(len(X)) * 3)
+
+
+def other_sex(frame):
+    frame["sex"] = frame["sex"].map({"m": "f", "f": "m"}).astype(frame["sex"].dtype)
+    return frame
+
+
+RANKERS = {
+    "ours": (lambda: PlackettLuceRanker(max_iter=30, random_state=0), False),
+    "network": (lambda: PlackettLuceRanker(score_function=MLPScore((4,)), max_iter=30, random_state=0), False),
+    "lightgbm": (lambda: QueryRanker(LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1)), False),
+    "lightgbm with categories": (
+        lambda: QueryRanker(LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1)),
+        "category",
+    ),
+    "xgboost": (lambda: QueryRanker(XGBRanker(n_estimators=5, n_jobs=1)), False),
+    "strings": (
+        lambda: make_pipeline(
+            make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough"), LinearRegression()
+        ),
+        True,
+    ),
+    "scaled": (lambda: make_pipeline(StandardScaler(), LinearRegression()), False),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_any_ranker(task, name):
+    X, y, qid = task
+    make, is_frame = RANKERS[name]
+    table = frame_of(X) if is_frame else X
+    if is_frame == "category":
+        table["sex"] = table["sex"].astype("category")
+    ranker, function = make(), other_sex if is_frame else flip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these fits are too short
+        ranker.fit(
+            table,
+            y + X[:, 2],
+            **({"qid": qid} if hasattr(ranker, "utility") or "boost" in name or "gbm" in name else {}),
+        )
+    before = table.copy()
+    got = fairness_certificate(ranker, table, qid=qid, hypotheticals=[function])
+    s, other = ranker.predict(table), ranker.predict(function(table.copy()))
+    expected = [by_pairs("discordance", s[qid == q], other[qid == q]) for q in np.unique(qid)]
+    np.testing.assert_allclose(got.per_query["unfairness"], expected, atol=1e-12)
+    assert got.value < got.upper_bound < 1
+    (pd.testing.assert_frame_equal if is_frame else np.testing.assert_array_equal)(table, before)
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind", "match"),
+    [
+        (lambda X: X[:-1], ValueError, "bad.*shape"),
+        (lambda X: X[:, :-1], ValueError, "bad.*shape"),
+        (lambda X: X * np.nan, ValueError, "bad.*missing"),
+        (lambda X: X * np.inf, ValueError, "bad"),
+        (lambda X: None, TypeError, "bad.*NoneType"),
+        (lambda X: X.astype(str), TypeError, "bad"),
+    ],
+)
+def test_bad_hypotheticals_are_named(task, bad, kind, match):
+    X, _, qid = task
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of the function's own arithmetic
+        with pytest.raises(kind, match=match):
+            fairness_certificate(Weights(1, 1, 1), np.abs(X) + 1, qid=qid, hypotheticals={"bad": bad})
+
+
+def test_errors_say_what_to_do(task):
+    X, _, qid = task
+    ranker, kw = Weights(1, 1, 1), {"qid": qid, "hypotheticals": flip}
+    with pytest.raises(ValueError, match="no hypothetical rows"):
+        fairness_certificate(ranker, X, qid=qid)
+    with pytest.raises(ValueError, match="statistic='tau'.*discordance"):
+        fairness_certificate(ranker, X, statistic="tau", **kw)
+    with pytest.raises(ValueError, match="confidence=2"):
+        fairness_certificate(ranker, X, confidence=2, **kw)
+    with pytest.raises(ValueError, match="qid has 2 entries"):
+        fairness_certificate(ranker, X, qid=[0, 1], hypotheticals=flip)
+    with pytest.raises(TypeError, match="no function"):
+        fairness_certificate(ranker, X, qid=qid, hypotheticals="flip")
+    with pytest.raises(TypeError, match="no setting 'sensitive_features'"):
+        fairness_certificate(ranker, X, sensitive_features=X[:, 2], **kw)
+    with pytest.raises(ValueError, match="Weights has no score_function_"):
+        fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
+
+
+def test_hypotheticals_that_learn_must_have_learned_elsewhere(task):
+    X, _, qid = task
+    near = Hypotheticals(n_neighbors=2, metric=[[0, 0, 1.0]])
+    with pytest.raises(ValueError, match="fit it on training rows first"):
+        fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=near)
+    got = fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=near.fit(X + 0.01))
+    assert got.hypotheticals == ["neighbour 1", "neighbour 2"]
+    steps = Hypotheticals(directions=True, steps=(1.0,))
+    metric = SensitiveSubspaceMetric(directions=[[0, 0, 2.0]]).fit(X)
+    got = fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=steps, metric=metric)
+    assert len(got.hypotheticals) == 1 and not hasattr(steps, "names_")
+
+
+def test_near_queries_of_training_rows(task):
+    X, _, qid = task
+    metric = SensitiveSubspaceMetric(directions=[[0, 0, 1.0]]).fit(X)
+    train = X + 0.3
+    rows = nearest_queries(X, train, qid=qid, qid_reference=qid, metric=metric).hypothetical(train)
+    got = fairness_certificate(Weights(1, 1, 1), X, qid=qid, X_hypothetical=rows)
+    assert got.hypotheticals == ["X_hypothetical"] and 0 < got.value < 1
+
+
+# Attacks
+
+
+@pytest.fixture
+def fair_task(task):
+    X, y, qid = task
+    metric = SensitiveSubspaceMetric(directions=[[0.0, 0.2, 1.0]]).fit(X)
+    kw = {"metric": metric, "max_iter": 40, "rho": 0.01, "random_state": 0}
+    return (
+        X,
+        qid,
+        {
+            "linear": SenSTIRRanker(**kw).fit(X, y, qid=qid),
+            "network": SenSTIRRanker(score_function=MLPScore((5,)), **kw).fit(X, y, qid=qid),
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"adversary": "exact", "epsilon": 0.3, "subspace_radius": 0.5},
+        {"adversary": "exact", "epsilon": 0.3, "subspace_radius": 0.0},
+        {"adversary": "exact", "epsilon": 0.0, "subspace_radius": 0.5},
+        {"adversary": "exact_box", "subspace_radius": 0.5, "feature_radius": 0.1},
+    ],
+)
+def test_closed_forms_of_queries_average_to_the_regularizer(fair_task, settings):
+    X, qid, rankers = fair_task
+    got = fairness_certificate(rankers["linear"], X, qid=qid, statistic="score_change", **settings)
+    assert got.value == pytest.approx(invariance_regularizer(rankers["linear"], X, qid=qid, **settings), rel=1e-9)
+    sizes = pd.Series(qid).value_counts().sort_index().to_numpy()
+    assert (np.diff(got.per_query["unfairness"].to_numpy()[np.argsort(sizes)]) >= -1e-12).all()
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_ascent_of_linear_scores_is_the_closed_form(fair_task, statistic):
+    X, qid, rankers = fair_task
+    kw = {"qid": qid, "subspace_radius": 0.05, "feature_radius": 0.02, "statistic": statistic}
+    exact, ascent = (fairness_certificate(rankers["linear"], X, adversary=a, **kw) for a in ("exact_box", "ascent"))
+    assert 0 < exact.value == pytest.approx(ascent.value, rel=1e-9)
+    assert set(ascent.per_query["hypothetical"]) <= {"ascent", None}
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_random_moves_within_the_box_do_no_more_than_the_attack(fair_task, statistic):
+    X, qid, rankers = fair_task
+    ranker, rng = rankers["network"], np.random.default_rng(0)
+    got = fairness_certificate(
+        ranker, X, qid=qid, adversary="ascent", subspace_radius=0.5, feature_radius=0.1, statistic=statistic
+    )
+    s, seen = ranker.predict(X), np.zeros(40)
+    for _ in range(40):
+        moved = X + rng.choice([-0.5, 0.5], (len(X), 1)) * ranker.metric_.directions_ + rng.choice([-0.1, 0.1], X.shape)
+        queries, other = Queries.from_qid(qid, len(X)), ranker.predict(moved)
+        seen = np.maximum(seen, STATISTICS[statistic](queries.group(s), queries.group(other), queries))
+    assert (seen <= got.per_query["unfairness"] + 1e-12).all() and seen.mean() > 0.3 * got.value > 0
+
+
+def test_ascent_finds_the_corner_of_a_bent_score():
+    """h = tanh(3 x_1) + tanh(-x_2): monotone, so that its extremes are in corners; scores in between lie in the interval."""
+    score, theta = MLPScore((2,)), np.array([3.0, 0.0, 0.0, -1.0, 0.0, 0.0, 1.0, 1.0])
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    low, high = reachable_scores(
+        score,
+        theta,
+        x,
+        np.zeros((0, 2)),
+        0.0,
+        np.array([0.2, 0.4]),
+        n_steps=20,
+        n_starts=2,
+        rng=np.random.default_rng(1),
+    )
+    for side, found in ((-1, low), (1, high)):
+        expected = np.tanh(3 * (x[:, 0] + side * 0.2)) + np.tanh(-(x[:, 1] - side * 0.4))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_attacks_say_what_they_cannot_do(fair_task):
+    X, qid, rankers = fair_task
+    for message, ranker, kw in (
+        ("one budget for all queries", rankers["linear"], {"adversary": "exact"}),
+        ("exact_box.*feature_radius", rankers["linear"], {"adversary": "exact_box"}),
+        ("adversary='magic'", rankers["linear"], {"adversary": "magic"}),
+        ("not epsilon", rankers["linear"], {"adversary": "ascent", "epsilon": 0.1}),
+        ("no coef_", rankers["network"], {"adversary": "exact_box", "feature_radius": 0.1}),
+        ("gap_radius=-1", rankers["linear"], {"adversary": "gaps", "gap_radius": -1}),
+        ("n_steps=0", rankers["linear"], {"adversary": "ascent", "n_steps": 0}),
+        ("last step", make_pipeline(StandardScaler().fit(X), rankers["linear"]), {"adversary": "ascent"}),
+        ("not X @ coef_", PoissonRegressor().fit(X, X[:, 2]), {"adversary": "exact_box", "feature_radius": 0.1}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fairness_certificate(ranker, X, qid=qid, **{"metric": rankers["linear"].metric_} | kw)
+
+
+# The display
+
+
+def test_display(task):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, _, qid = task
+    ranker = Weights(1.0, -0.5, 0.8)
+    display = CertificateDisplay.from_estimator(ranker, X, qid=qid, hypotheticals=flip, confidence=0.9)
+    found = display.certificate
+    assert display.name == "Weights" and found.confidence == 0.9
+    assert display.bound_.get_ydata()[0] == found.upper_bound and display.mean_.get_ydata()[0] == found.value
+    np.testing.assert_array_equal(display.line_.get_ydata()[:-1], np.sort(found.per_query["unfairness"])[::-1])
+    same = CertificateDisplay.from_predictions(
+        ranker.predict(X),
+        {"flip": ranker.predict(flip(X.copy()))},
+        qid=qid,
+        confidence=0.9,
+        ax=plt.figure().add_subplot(),
+    )
+    pd.testing.assert_frame_equal(same.certificate.per_query, found.per_query)
+    unbounded = CertificateDisplay.from_estimator(ranker, X, qid=qid, hypotheticals=flip, statistic="score_change")
+    assert unbounded.bound_ is None
+    with pytest.raises(ValueError, match="empty dict"):
+        CertificateDisplay.from_predictions(ranker.predict(X), {}, qid=qid)
+    plt.close("all")
+
+
+# The certificate as a whole
+
+
+@pytest.mark.parametrize("statistic", ["discordance", "top_changed"])
+def test_bounds_hold_for_new_queries(statistic):
+    """150 audits of 40 queries at 80 %; the mean over new queries is that of 20 000 from the same generator."""
+    rng, ranker = np.random.default_rng(7), Weights(1.0, 0.4)
+
+    def queries(n):
+        return np.column_stack([rng.normal(size=4 * n), rng.integers(0, 2, 4 * n)]), np.repeat(np.arange(n), 4)
+
+    def certificate(n):
+        X, qid = queries(n)
+        return fairness_certificate(ranker, X, qid=qid, hypotheticals=flip, statistic=statistic, confidence=0.8)
+
+    truth = certificate(20_000).value
+    missed = sum(certificate(40).upper_bound < truth for _ in range(150))
+    assert missed <= 150 * 0.2 + 3 * np.sqrt(150 * 0.2 * 0.8)
+
+
+def test_linear_scores_of_the_interval_code_need_no_network():
+    low, high = reachable_scores(
+        LinearScore(),
+        np.array([1.0, -2.0]),
+        np.zeros((3, 2)),
+        np.array([[1.0, 1.0]]),
+        0.5,
+        np.zeros(2),
+        n_steps=1,
+        n_starts=1,
+        rng=np.random.default_rng(0),
+    )
+    np.testing.assert_allclose([low, high], [[-0.5] * 3, [0.5] * 3])
