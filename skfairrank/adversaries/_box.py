@@ -125,7 +125,7 @@ class Box(ClosedForm):
         return value, spent, gradient, None
 
     def of_sizes(self, w, sizes) -> np.ndarray:
-        """1/2 ||h(q) - h(q')||^2 of queries of these sizes, shape (n_queries,)."""
+        """1/2 ||h(q) - h(q')||^2 of queries of these sizes, shape (n_queries,), of scores as they stand."""
         return np.asarray(sizes) * (self.measure(w)[0] / self.mean_size)
 
     def dual_norm(self, slope):

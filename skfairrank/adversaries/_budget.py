@@ -86,7 +86,7 @@ class Budget(ClosedForm):
         return self.radius * float(np.linalg.norm(self.free @ w)), b if b > 1e-12 * np.linalg.norm(w) else 0.0
 
     def of_sizes(self, w, sizes) -> np.ndarray:
-        """1/2 ||h(q) - h(q')||^2 of queries of these sizes where the budget is spent at its best, shape (n_queries,)."""
+        """1/2 ||h(q) - h(q')||^2 of queries of these sizes where the budget is spent at its best, of scores as they stand."""
         sizes = np.asarray(sizes, dtype=np.float64)
         a, b = self.norms(w)
         if b == 0 or self.epsilon == 0:

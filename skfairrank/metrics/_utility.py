@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairrank._arguments import names_queries
 from skfairrank._validation import check_relevance
-from skfairrank.metrics._arguments import grouped_scores
+from skfairrank.metrics._arguments import scored_rows
 from skfairrank.metrics._ndcg import warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.policies import expected_worth, make_policy
@@ -100,7 +100,7 @@ def utility_score(
     """
     chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
     utility = make_utility(utility)
-    queries, grouped = grouped_scores(s, qid, chosen)
+    queries, grouped = scored_rows(s, qid, chosen)
     y = queries.group(check_relevance(y, queries.n_rows))
     tables = utility.tables(y, queries.offsets)
     values, defined = expected_worth(chosen, grouped, queries, tables), np.ones(queries.n_queries, bool)
