@@ -16,8 +16,8 @@ class SortedUtility:
     """Mean over queries of the utility of the rows sorted by descending score; what boosting libraries call a metric.
 
     Trees give many rows the same score, at first all of them. Such rows share the mean over their orders. For a utility that only
-    whole rankings know they stand in an order drawn once: evaluation sets often lie in the order of their relevances, and the order
-    of rows would then be the best ranking.
+    whole rankings know they stand in an order drawn once: evaluation sets often lie in the order of their relevances, and the
+    order of rows would then be the best ranking.
 
     Parameters
     ----------

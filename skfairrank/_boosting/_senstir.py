@@ -251,6 +251,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             stay=np.empty(0) if tables.stay is None else tables.stay,
             weight=weight,
             key=np.uint64(0),
+            worth=tables.worth,
         )
         report = _Report(type(self).__name__, n_rounds) if self.verbose else None
         return FairObjective(batch, tables.discount, derivatives, adversary, as_generator(self.random_state), report)
