@@ -186,7 +186,7 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
                 "them."
             )
         self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
-        self.metric_ = self._learn_metric(adversary, batches.X, given.sensitive_features)
+        self.metric_ = self._learn_metric(adversary, batches, y, given.sensitive_features)
         if self.rho == 0:
             return Regularizer()
         charged = self.metric_
@@ -215,17 +215,20 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         self.hypotheticals_ = hypotheticals
         return candidates
 
-    def _learn_metric(self, adversary, X, sensitive_features):
+    def _learn_metric(self, adversary, batches, y, sensitive_features):
         if adversary.takes_hypotheticals and self.metric is None:
             hypotheticals = check_hypotheticals(adversary.hypotheticals)
             if hypotheticals.metric is not None or not hypotheticals.needs_metric:
                 return None
+        X, relevance = batches.X, np.empty(len(y))
+        relevance[batches.queries.order] = y
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
         needed = self.rho > 0
         uses_directions = needed and adversary.uses_directions
-        metric = fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
+        how = {"needed": needed, "uses_directions": uses_directions}
+        metric = fit_metric(self.metric, X, sensitive_features, relevance, **how)
         if self.metric is None and uses_directions:
             _warn_if_directions_miss_the_groups(metric)
         return metric

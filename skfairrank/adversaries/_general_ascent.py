@@ -107,7 +107,8 @@ class GeneralAscent:
         moments, work = np.zeros((2, *z.shape)), np.empty(z.shape[1])
         for t in range(1, n_steps + 1):
             values, slopes = at(z)
-            slopes = np.require(slopes, np.float64, ("C", "W"))  # one kind of array, for which the kernel is compiled once
+            # One kind of array, so that the kernel is compiled once.
+            slopes = np.require(slopes, np.float64, ("C", "W"))
             weight = self.rho * items.change_to(values)
             climb_rows(z, slopes, weight, pull, kept, basis, moments, work, *adam_factors(t, step_size))
 
@@ -146,8 +147,7 @@ class Items:
         value = float((weight * 0.5 * self.total(change**2)).mean())
         # Centered changes sum to zero, so that their mean adds nothing to the gradient.
         weighted = change * self.per_row(weight) / len(self.sizes)
-        gradient = self.score.parameter_gradient(self.theta, Z, weighted)
-        return value, gradient - self.score.parameter_gradient(self.theta, self.X, weighted)
+        return value, self.score.parameter_gradient(self.theta, np.vstack([Z, self.X]), np.r_[weighted, -weighted])
 
 
 def affordable(is_kept, spent, weight, most_spent):

@@ -111,25 +111,29 @@ def invariance_regularizer(
     >>> round(float(invariance_regularizer([3, 2], X, **settings)), 6)  # 4 / 2 * (1 * 2 + .5 * 3) ** 2
     24.5
     """
+    asked = _Asked(score_distance, feature_range, one_hot_groups, fixed_features)
+    asked.check(adversary)
+    bounds, weights, queries = bounds_of_moves(
+        estimator_or_weights,
+        X,
+        qid,
+        metric,
+        adversary,
+        epsilon=epsilon,
+        subspace_radius=subspace_radius,
+        feature_radius=feature_radius,
+        gap_radius=gap_radius,
+        score_distance=score_distance,
+    )
     for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name}={value!r}: give an integer >= 1.")
-    asked = _Asked(score_distance, feature_range, one_hot_groups, fixed_features)
-    asked.validate()
-    radii = {"subspace_radius": subspace_radius, "feature_radius": feature_radius, "gap_radius": gap_radius}
-    bounds, weights, queries = bounds_of_moves(
-        estimator_or_weights, X, qid, metric, adversary, epsilon=epsilon, **radii, score_distance=score_distance
-    )
-    names, X = getattr(X, "columns", None), check_array(X, dtype=[np.float64, np.float32])
-    plausible = asked.plausible(X, names, adversary)
     if adversary != "ascent":
         return float(bounds.measure(weights)[0])
     settings = {"n_steps": n_steps, "n_starts": n_starts, "rng": as_generator(random_state)}
-    if plausible is None:
+    if not asked.of_rows:
         return ascend_within(bounds, weights, **settings)
-    items = np.asarray(X[queries.order], dtype=np.float64)
-    rows = Rows(items, queries.offsets, plausible.around(items), score_distance == "centered")
-    return ascend_among(bounds, weights, rows, **settings)
+    return ascend_among(bounds, weights, asked.rows(X, queries), **settings)
 
 
 def bounds_of_moves(
@@ -189,19 +193,27 @@ class _Asked(NamedTuple):
     one_hot_groups: Any
     fixed_features: Any
 
-    def validate(self):
+    @property
+    def of_rows(self) -> bool:
+        """Whether anything is said of which rows are plausible."""
+        return any(part is not None for part in self[1:])
+
+    def check(self, adversary) -> None:
         constraints = {"score_distance": SCORE_DISTANCE, **PLAUSIBLE}
         validate_parameter_constraints(constraints, self._asdict(), caller_name="invariance_regularizer")
-
-    def plausible(self, X, names, adversary):
-        """The rules for plausible rows, or None."""
-        plausible = read_plausible(self, X.shape[1], names, lambda: [X])
-        if plausible is not None and adversary != "ascent":
+        if self.of_rows and adversary != "ascent":
             raise ValueError(
                 f'adversary={adversary!r} knows no bounds of single rows: set adversary="ascent", with feature_radius or '
                 "gap_radius for a box, or leave out feature_range, one_hot_groups and fixed_features."
             )
-        return plausible
+
+    def rows(self, X, queries) -> Rows:
+        """The rows of X, query after query, and where each may go."""
+        names = getattr(X, "columns", None)
+        X = check_array(X, dtype=np.float64, input_name="X")
+        plausible: Any = read_plausible(self, X.shape[1], names, lambda: [X])
+        items = X[queries.order]
+        return Rows(items, queries.offsets, plausible.around(items), self.score_distance == "centered")
 
 
 class _Shape(NamedTuple):

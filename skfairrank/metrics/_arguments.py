@@ -12,7 +12,7 @@ from skfairrank._queries import Queries
 from skfairrank._validation import check_scores
 from skfairrank.policies import Policy
 
-__all__ = ["ranked_rows", "scored_rows"]
+__all__ = ["scored_rows", "ranked_rows"]
 
 
 def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np.ndarray]:
@@ -32,12 +32,9 @@ def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np
 
 
 def scored_rows(s, qid, policy: Policy) -> tuple[Queries, Any]:
-    """The queries, and checked scores grouped by query: None where there are none and the policy needs none."""
-    grouped: Any = None
+    """The queries, and the checked scores grouped by query; None where the policy needs none and there are none."""
     if s is None and not getattr(policy, "needs_scores", True):
-        queries = Queries.from_qid(qid, 0 if qid is None else _num_samples(qid))
-    else:
-        s = check_scores(s, name="s")
-        queries = Queries.from_qid(qid, len(s))
-        grouped = queries.group(s)
-    return queries, grouped
+        return Queries.from_qid(qid, 0 if qid is None else _num_samples(qid)), None
+    s = check_scores(s, name="s")
+    queries = Queries.from_qid(qid, len(s))
+    return queries, queries.group(s)
