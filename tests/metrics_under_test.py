@@ -77,7 +77,9 @@ GROUP_DISPARITIES = ["disparity", "sorted_disparity", "average_disparity"]
 HAS_GROUPS = ["difference", "stochastic_difference", *GROUP_DISPARITIES, *OF_SHARES]
 UNBOUNDED = ("ndkl", "skew", "exposure_loss")
 RANGE = {
-    name: (-1.0, 1.0) if name == "kendall_tau" else (0.0, np.inf if name.endswith("disparity") or name in UNBOUNDED else 1.0)
+    name: (-1.0, 1.0)
+    if name == "kendall_tau"
+    else (0.0, np.inf if name.endswith("disparity") or name in UNBOUNDED else 1.0)
     for name in METRICS
 }
 
