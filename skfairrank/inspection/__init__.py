@@ -13,10 +13,12 @@ from skfairrank.inspection._history import TrainingHistoryDisplay
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
 from skfairrank.inspection._path import PathDisplay
+from skfairrank.inspection._report import AuditReport, audit_report
 from skfairrank.inspection._score_contours import ScoreContourDisplay
 from skfairrank.inspection._tradeoff import TradeoffDisplay
 
 __all__ = [
+    "AuditReport",
     "CertificateDisplay",
     "FairnessCertificate",
     "GeneralizationBound",
@@ -28,6 +30,7 @@ __all__ = [
     "TradeoffDisplay",
     "TrainingHistoryDisplay",
     "audit",
+    "audit_report",
     "exposure_by_group",
     "fairness_certificate",
     "generalization_bound",
