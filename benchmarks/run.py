@@ -15,8 +15,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = (
-    "training_step", "shared_starts", "solvers", "nearest", "sampling", "scoring", "memory", "setup_time", "threads", "kernels",
-    "scaling",
+    "training_step", "networks", "shared_starts", "solvers", "nearest", "sampling", "scoring", "memory", "setup_time", "threads",
+    "kernels", "scaling", "boosting",
 )  # fmt: skip
 
 

@@ -71,8 +71,8 @@ def numpy_step(shape):
     return step
 
 
-def infairness_step(shape):
-    """A step of inFairness's SenSTIR, or None where it is not installed."""
+def infairness_step(shape, n_units=None):
+    """A step of inFairness's SenSTIR, or None where it is not installed; linear, or a network with so many tanh units."""
     try:
         import torch
         from inFairness.distances import SensitiveSubspaceDistance, SquaredEuclideanDistance
@@ -86,7 +86,9 @@ def infairness_step(shape):
     fair, between = SensitiveSubspaceDistance(), SquaredEuclideanDistance()
     fair.fit(torch.tensor(V.T, dtype=torch.float32))
     between.fit(num_dims=n)
-    network = torch.nn.Linear(d, 1, bias=False)
+    network = torch.nn.Linear(n_units or d, 1, bias=False)
+    if n_units is not None:
+        network = torch.nn.Sequential(torch.nn.Linear(d, n_units), torch.nn.Tanh(), network)
     algorithm = SenSTIR(
         network, fair, between, rho=1.0, eps=0.01, auditor_nsteps=2 * attack_steps, auditor_lr=0.001,
         monte_carlo_samples_ndcg=n_samples,

@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from _systems import BASELINE, PROJECT, RANDOM
+from _systems import BASELINE, PROJECT, RANDOM, sharpened
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import GapBoostingRanker, PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
 from skfairrank.experiments import Experiment, Side
 from skfairrank.experiments._comparison import make_systems
 from skfairrank.metrics import kendall_tau_score, ndcg_score, stochastic_ndcg_score
+from skfairrank.plackett_luce import expected_exposure
 
 COEFFICIENTS, DIFFERENCE, GAPS = "SenSTIR, coefficients", "SenSTIR, difference", "SenSTIR, gaps"
 DROP_SEX, DROP_FAMILY = "Drop sex", "Drop sex, relationship and marital status"
@@ -30,8 +33,11 @@ ADVERSARIES = {
     GAPS: {"adversary": "gaps"},
 }
 
-# Columns of results: NDCG sorted and of the policy, tau, gap in exposure, and NDCG by true merit where it is known.
-SORTED, POLICY, TWINS, GAP, MERIT = range(5)
+LIGHTGBM, LIGHTGBM_GAPS = "LightGBM", "LightGBM, gaps"
+
+# Columns of results: NDCG sorted and of the policy, tau, gap in exposure of the sorted lists and of the policy at equal
+# sharpness, and NDCG by true merit where it is known.
+SORTED, POLICY, TWINS, GAP, SHARP_GAP, MERIT = range(6)
 N_TRAINING_PEOPLE = 16_000
 
 
@@ -78,6 +84,7 @@ def census_systems(experiment: Experiment, seed: int):
     yield from make_systems(experiment, dict.fromkeys((RANDOM, BASELINE, DROP_SEX, DROP_FAMILY, PROJECT)), seed)
     rhos = {COEFFICIENTS: (0.003, 0.01, 0.03), DIFFERENCE: (0.003, 0.01), GAPS: (0.001, 0.003, 0.01)}
     yield from _senstir(experiment, rhos)
+    yield from _boosted(experiment, DROP_FAMILY, (3.0, 5.0, 10.0))
 
 
 # Hiring
@@ -100,6 +107,7 @@ def hiring_experiment(seed: int) -> PeopleExperiment:
 def hiring_systems(experiment: Experiment, seed: int):
     yield from make_systems(experiment, dict.fromkeys((RANDOM, BASELINE, DROP_MARKS)), seed)
     yield from _senstir(experiment, dict.fromkeys(ADVERSARIES, (0.001, 0.003, 0.01, 0.1)))
+    yield from _boosted(experiment, DROP_MARKS, (3.0, 5.0, 10.0))
 
 
 def _told(metric: SensitiveSubspaceMetric) -> dict:
@@ -112,6 +120,23 @@ def _senstir(experiment: Experiment, rhos: dict[str, tuple[float, ...]]):
     for family, values in rhos.items():
         for rho in values:
             yield family, rho, SenSTIRRanker(rho=rho, **ADVERSARIES[family], **experiment.solver)
+
+
+def boosted_without(drop: str) -> str:
+    """The family of LightGBM under a trivial rule."""
+    return f"{LIGHTGBM}, {drop[0].lower()}{drop[1:]}"
+
+
+def _boosted(experiment: Experiment, drop: str, strengths: tuple[float, ...]):
+    """LightGBM by itself, without the columns of the trivial rule, and told of the gaps."""
+    from lightgbm import LGBMRanker
+
+    model = LGBMRanker(n_estimators=100, num_leaves=7, random_state=0, n_jobs=1, verbose=-1)
+    rest = ColumnTransformer([("dropped", "drop", list(experiment.drops[drop]))], remainder="passthrough")
+    yield LIGHTGBM, None, QueryRanker(model)
+    yield boosted_without(drop), None, make_pipeline(rest, QueryRanker(model))
+    for strength in strengths:
+        yield LIGHTGBM_GAPS, strength, GapBoostingRanker(model, strength=strength)
 
 
 # The defaults
@@ -131,18 +156,21 @@ def default_systems(experiment: Experiment, seed: int, *, shorter: int, rhos=(0.
 
 
 def judge_people(experiment: Experiment, ranker) -> dict[str, float]:
-    """NDCG of the sorted list and of the policy, tau with the twins, gap in exposure, and NDCG by true merit where it is known.
+    """NDCG of the sorted list and of the policy, tau with the twins, gaps in exposure, and NDCG by true merit where it is known.
 
-    NDCG of queries with a relevant row; tau and the gap of all.
+    NDCG of queries with a relevant row; tau and the gaps of all. The second gap is that of the policy at equal sharpness, nan
+    where there is none.
     """
     test, scores = experiment.test, ranker.predict(experiment.test.X)
+    minority, sharp = ~np.asarray(test.groups, dtype=bool), sharpened(ranker, test)
     exact = np.bincount(np.unique(test.qid, return_inverse=True)[1]).max() <= 10
     policy = {"n_samples": "exact" if exact else 1000, "random_state": 0}
     numbers = {
         "ndcg": np.nanmean(ndcg_score(test.y, scores, qid=test.qid, reduce=None)),
         "stochastic_ndcg": np.nanmean(stochastic_ndcg_score(test.y, scores, qid=test.qid, reduce=None, **policy)),
         "tau": kendall_tau_score(scores, ranker.predict(experiment.X_hypothetical), qid=test.qid),
-        "gap": exposure_gap(scores, test.qid, ~np.asarray(test.groups, dtype=bool)),
+        "gap": exposure_gap(scores, test.qid, minority),
+        "sharp_gap": np.nan if sharp is None else policy_gap(sharp, test.qid, minority, **policy),
     }
     merit = getattr(experiment, "merit", None)
     if merit is not None:
@@ -156,4 +184,10 @@ def exposure_gap(scores, qid, group) -> float:
     rank = np.empty(len(scores))
     rank[order] = 1 + np.arange(len(scores)) - np.searchsorted(qid[order], qid[order])
     exposure = 1 / np.log2(1 + rank)
+    return exposure[group].mean() - exposure[~group].mean()
+
+
+def policy_gap(scores, qid, group, **policy) -> float:
+    """The same in expectation over the rankings that the policy draws by the scores."""
+    exposure = expected_exposure(scores, qid=qid, **policy)
     return exposure[group].mean() - exposure[~group].mean()

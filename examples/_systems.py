@@ -12,20 +12,24 @@ from collections.abc import Callable
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from sklearn.exceptions import UndefinedMetricWarning
 
-from skfairrank import SensitiveSubspaceMetric
+from skfairrank import SensitiveSubspaceMetric, TemperatureRanker
 from skfairrank.datasets import make_mslr_ranking
 from skfairrank.experiments import HYPERPARAMETERS, Experiment, Side
 from skfairrank.experiments._comparison import make_systems, name_of, run_systems
 from skfairrank.experiments._tables import MEASURES, plus_minus
 from skfairrank.inspection import nearest_queries
+from skfairrank.metrics import group_exposure_disparity
 
 RANDOM, BASELINE, PROJECT, FAIR_PG = "Random", "Baseline", "Project", "Fair-PG-Rank"
 ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box", "SenSTIR, box relaxed"
 DROP_AGE, DROP_AGE_SEX, DROP_Z2, DROP_QUALITY = "Drop age", "Drop age and sex", "Drop z2", "Drop QualityScore2"
 SOFTENED = "Drop age and sex, softened"
 
-DIGITS = tuple(digits for _, digits in MEASURES.values())
+# Policies are compared where each loses as much NDCG of its sorted lists: at equal sharpness.
+LOSS = 0.01
+DIGITS = (*(digits for _, digits in MEASURES.values()), 4)
 NDCG = list(MEASURES).index("stochastic_ndcg")
 
 System = tuple[str, float | tuple[float, float] | None]
@@ -91,6 +95,32 @@ def mslr_experiment(parts, seed: int) -> Experiment:
 # Running and reporting
 
 
+def judge(experiment: Experiment, ranker) -> dict[str, float]:
+    """What `Experiment.judge` says, and the disparity of the policy at equal sharpness; nan where there is no such policy."""
+    test, groups = experiment.test, {"qid": experiment.test.qid, "sensitive_features": experiment.test.groups}
+    scores = sharpened(ranker, test)
+    large = np.unique(test.qid, return_counts=True)[1].max() > 12
+    policy = {"n_samples": 1000 if large else "exact", "random_state": 0}
+    sharp = np.nan if scores is None else group_exposure_disparity(test.y, scores, **groups, **policy)
+    return {**experiment.judge(ranker), "sharp_disparity": sharp}
+
+
+def sharpened(ranker, test: Side) -> np.ndarray | None:
+    """Scores at the temperature at which the policy loses `LOSS` of its sorted lists' NDCG on these queries.
+
+    None where chance does not lose so much, as of random weights.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # queries without a relevant row
+        try:
+            found = TemperatureRanker(ranker, max_ndcg_loss=LOSS, cv="prefit", random_state=0)
+            return found.fit(test.X, test.y, qid=test.qid).predict(test.X)
+        except ValueError as error:
+            if "max_ndcg_loss" not in str(error):
+                raise
+            return None
+
+
 def run_split(make_experiment: Callable[[int], Experiment], systems, shorter: int, judge, seed: int):
     """Every system on one split: its numbers, in the order in which `judge` has them."""
     experiment = make_experiment(seed).shortened(shorter)
@@ -107,7 +137,7 @@ def run_split(make_experiment: Callable[[int], Experiment], systems, shorter: in
 
 
 def run_splits(
-    make_experiment, systems, n_splits: int, shorter: int = 1, judge: Callable = Experiment.judge
+    make_experiment, systems, n_splits: int, shorter: int = 1, judge: Callable = judge
 ) -> dict[System, np.ndarray]:
     """Numbers of every system, each (n_splits, n_measures); a split's number is the random state of its task and training.
 
@@ -140,7 +170,10 @@ def rows_of(results: dict[System, np.ndarray], digits=DIGITS) -> list[tuple[str,
     return [
         (
             name_of(*system),
-            *(plus_minus(*number) for number in zip(runs.mean(axis=0), standard_error(runs), digits)),
+            *(
+                "" if np.isnan(mean) else plus_minus(mean, error, n_digits)
+                for mean, error, n_digits in zip(runs.mean(axis=0), standard_error(runs), digits)
+            ),
         )
         for system, runs in results.items()
     ]

@@ -26,7 +26,7 @@ from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._validation import as_values
 from skfairrank.metrics._scorers import ranking_scores
 
-__all__ = ["QueryRanker"]
+__all__ = ["QueryRanker", "needs_query_ranker"]
 
 # What the libraries call the queries; made here from qid and eval_qid.
 _OWN = {
@@ -49,7 +49,7 @@ _ROW_NUMBERS = ("pairs", "graph", "pairs_weight")
 # Parameters that name a loss (LightGBM has five words for it), and the losses that are about queries.
 _OBJECTIVES = ("objective", "loss_function", "loss", "application", "app", "objective_type")
 _OF_QUERIES = re.compile("rank|ndcg|pair|query|lambdamart|stochasticfilter|groupquantile", re.IGNORECASE)
-_RANKERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
+RANKERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
 
 
 class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
@@ -100,6 +100,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     array([2, 2, 1, 1])
     """
 
+    __metadata_request__fit = {"X_hypothetical": True}
+
     _parameter_constraints = {"estimator": [HasMethods(["fit", "predict"])]}
 
     def __init__(self, estimator):
@@ -115,7 +117,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, *, qid=None, sensitive_features=None, **fit_params):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, X_hypothetical=None, **fit_params):
         """Fit a clone of the model on the rows sorted by query.
 
         Parameters
@@ -128,6 +130,8 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             The query of each row: ints or strings, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like of n_rows rows, optional
             Handed to a model whose `fit` takes it, ignored otherwise: one search can hold fair rankers and others.
+        X_hypothetical : table like X, optional
+            Handed on, or ignored, like `sensitive_features`.
         **fit_params
             Arguments of the model's own `fit`, in the order of the rows of X:
 
@@ -155,7 +159,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         NotFittedError
             If the model to go on from is not fitted.
         """
-        X = _as_rows(X)
+        X = as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         y = _as_labels(y, X)
         _refuse_other_names(fit_params)
@@ -189,19 +193,29 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             check_consistent_length(X, sensitive_features)
             arguments["sensitive_features"] = _sort_if_per_row(sensitive_features, queries, "sensitive_features")
 
-        self.estimator_ = estimator.fit(_sort(X, queries), _sort(y, queries), **arguments)
+        if X_hypothetical is not None and "X_hypothetical" in taken:
+            check_consistent_length(X, X_hypothetical)
+            arguments["X_hypothetical"] = _sort(X_hypothetical, queries)
+
+        X = _sort(X, queries)
+        arguments = self._prepared(estimator, X, arguments, sensitive_features, queries)
+        self.estimator_ = estimator.fit(X, _sort(y, queries), **arguments)
         self.n_queries_ = queries.n_queries
         return self
+
+    def _prepared(self, estimator, X, arguments: dict, sensitive_features, queries: Queries) -> dict:
+        """The arguments of the model's `fit`, after what a subclass does to the model; rows of X are sorted by query."""
+        return arguments
 
     def _model_to_fit(self):
         """A fresh clone; or the last fit's model, where it is to be started from (`warm_start`)."""
         try:
             model = clone(self.estimator)
         except (TypeError, RuntimeError) as error:  # CatBoost(params), or a constructor that changes what it is given
-            ranker = _RANKERS.get(_library(self.estimator), "a ranker that follows scikit-learn's rules")
+            ranker = RANKERS.get(library_of(self.estimator), "a ranker that follows scikit-learn's rules")
             raise TypeError(
-                f"{type(self.estimator).__name__} can't be cloned, and QueryRanker fits a clone: use {ranker} (and tuples "
-                f"for lists in its constructor). scikit-learn says: {error}"
+                f"{type(self.estimator).__name__} can't be cloned, and {type(self).__name__} fits a clone: use {ranker} (and "
+                f"tuples for lists in its constructor). scikit-learn says: {error}"
             ) from error
         last = getattr(self, "estimator_", None)
         if getattr(model, "warm_start", False) and type(last) is type(model):
@@ -221,7 +235,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             What the fitted model predicts.
         """
         check_is_fitted(self)
-        X = _as_rows(X)
+        X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if not _makes_up_names(self.estimator_):
             return ranking_scores(self.estimator_, X)
@@ -257,7 +271,7 @@ def _query_argument(estimator) -> str | None:
             raise ValueError(f"{outer} does not hand query ids to the {inner} in it: {remedy}")
         objective = _objective_of_queries(model)
         if objective is not None:
-            ranker = _RANKERS.get(_library(model), "a ranker, whose fit takes group, group_id or qid")
+            ranker = RANKERS.get(library_of(model), "a ranker, whose fit takes group, group_id or qid")
             raise ValueError(
                 f"{type(model).__name__} has a ranking objective ({objective}), and its fit can't be told about queries: "
                 f"it would train on all rows as one query, or fail. Use {ranker} with this objective."
@@ -274,7 +288,7 @@ def _models(estimator) -> Iterator:
     if isinstance(estimator, FrozenEstimator) or isinstance(estimator, type) or not hasattr(estimator, "fit"):
         return
     yield estimator
-    if _library(estimator) in _RANKERS or not hasattr(estimator, "get_params"):
+    if library_of(estimator) in RANKERS or not hasattr(estimator, "get_params"):
         return
     for value in estimator.get_params(deep=False).values():
         for part in value if isinstance(value, list | tuple) else [value]:
@@ -283,10 +297,15 @@ def _models(estimator) -> Iterator:
                 yield from _models(model)
 
 
-def _library(estimator) -> str:
+def library_of(estimator) -> str:
     """The library that brings the estimator, also where a user has derived a class from it."""
     modules = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
-    return next((module for module in modules if module in _RANKERS), modules[0])
+    return next((module for module in modules if module in RANKERS), modules[0])
+
+
+def needs_query_ranker(estimator) -> bool:
+    """Whether an estimator is of a library whose rankers are told of queries in a way of their own."""
+    return library_of(estimator) in RANKERS
 
 
 def _objective_of_queries(estimator) -> str | None:
@@ -312,7 +331,7 @@ def _model_to_go_on_from(model, name: str, estimator):
         raise NotFittedError(
             f"{name} is a {type(model).__name__} that is not fitted: fit it first, or leave {name} out."
         )
-    if hasattr(model, "fit") and _library(model) != _library(estimator):
+    if hasattr(model, "fit") and library_of(model) != library_of(estimator):
         raise ValueError(
             f"{name} is a {given}, which {type(estimator).__name__} can't go on from: give a fitted "
             f"{type(estimator).__name__}, or a fitted QueryRanker around one."
@@ -360,7 +379,7 @@ def _eval_arguments(arguments, argument, taken, estimator) -> dict:
             f"eval_set has {len(eval_set)} evaluation sets and eval_qid {found}: give eval_qid=[qid, ...], for each "
             "set one query id per row."
         )
-    sets = [(_as_rows(X), y) for X, y in eval_set]
+    sets = [(as_rows(X), y) for X, y in eval_set]
     groups = [
         Queries.from_qid(ids, _num_samples(X), name=f"eval_qid[{k}]")
         for k, ((X, _), ids) in enumerate(zip(sets, eval_qid))
@@ -426,7 +445,7 @@ def _catboost_pools(Xs, ys, ids, arguments, estimator):
     return [Pool(X, y, group_id=group_id, **columns) for X, y, group_id in zip(Xs, ys, ids)]
 
 
-def _as_rows(X):
+def as_rows(X):
     """X as something with rows that can be taken out: data frames and arrays stay what they are."""
     if hasattr(X, "tocsr"):
         X = csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays

@@ -6,7 +6,7 @@ arrays in memory and memory maps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import repeat
 from typing import NamedTuple, Protocol
@@ -39,6 +39,8 @@ class Batch(NamedTuple):
         Weights of the queries, of mean 1 over all queries of the source.
     key : numpy.uint64
         For the noise of sampled rankings.
+    worth : callable, or None
+        Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`.
     """
 
     X: np.ndarray
@@ -49,6 +51,7 @@ class Batch(NamedTuple):
     stay: np.ndarray
     weight: np.ndarray
     key: np.uint64
+    worth: Callable | None = None
 
 
 class Batches(Protocol):
@@ -63,6 +66,8 @@ class Batches(Protocol):
     n_features: int
     #: One more than the largest number of a query.
     n_numbers: int
+    #: Names of the features, shape (n_features,), where X has them, else None.
+    feature_names: np.ndarray | None
 
     @property
     def is_weighted(self) -> bool:
@@ -101,13 +106,14 @@ class ArrayBatches:
         Of the queries; any scale.
     numbers, n_numbers : ndarray of int64, shape (n_queries,), and int; optional
         Of a subset: the numbers of its queries, and of how many.
+    feature_names : ndarray of str, shape (n_features,), optional
     """
 
-    def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None):
+    def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None, feature_names=None):
         self.X, self.queries, self.tables = X, queries, tables
         self.numbers = np.arange(queries.n_queries) if numbers is None else numbers
         self.n_numbers = queries.n_queries if n_numbers is None else n_numbers
-        self.discount, self.n_features = tables.discount, X.shape[1]
+        self.discount, self.n_features, self.feature_names = tables.discount, X.shape[1], feature_names
         self.is_weighted = weights is not None and bool((weights != weights[0]).any())
         self.weights = weights / weights.mean() if self.is_weighted else np.ones(queries.n_queries)
 
@@ -137,6 +143,7 @@ class ArrayBatches:
                 self._stay[rows],
                 self.weights[first:last],
                 np.uint64(first),
+                self.tables.worth,
             )
 
     def subset(self, chosen):
@@ -145,7 +152,15 @@ class ArrayBatches:
         stay = None if self.tables.stay is None else self.tables.stay[rows]
         tables = self.tables._replace(gain=self.tables.gain[rows], stay=stay)
         weights = self.weights[chosen] if self.is_weighted else None
-        return ArrayBatches(self.X, queries, tables, weights, numbers=self.numbers[chosen], n_numbers=self.n_numbers)
+        return ArrayBatches(
+            self.X,
+            queries,
+            tables,
+            weights,
+            numbers=self.numbers[chosen],
+            n_numbers=self.n_numbers,
+            feature_names=self.feature_names,
+        )
 
 
 class BatchStream:
@@ -178,11 +193,12 @@ class BatchStream:
         rows, gain = queries.order[places], source.tables.gain[places]
         stay = source._stay[places] if len(source._stay) else source._stay
         numbers, weight, keys = source.numbers[chosen], source.weights[chosen], draw_keys(self.noise_rng, steps)
+        worth = source.tables.worth
         if queries.are_of_one_size and not len(stay):  # as below, faster
             columns = rows.reshape(steps, -1), offsets, numbers, gain.reshape(steps, -1), repeat(stay), weight, keys
-            return list(map(Batch, repeat(source.X), *columns))
+            return list(map(Batch, repeat(source.X), *columns, repeat(worth)))
         bounds = [0, *np.cumsum(offsets[:, -1]).tolist()]
         return [
-            Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s])
+            Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s], worth)
             for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
         ]

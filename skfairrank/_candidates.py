@@ -125,11 +125,11 @@ def _checked_array(source, X, candidates, may_miss):
         raise TypeError(f"{source} has dtype {candidates.dtype}, and X has {X.dtype}: it must hold numbers.")
     if X.dtype.kind == "f":
         candidates = candidates.astype(X.dtype, copy=False)
+    is_finite = np.ones(X.shape[1], bool)
     for start in range(0, len(X), _ROWS):
-        block = slice(start, start + _ROWS)
-        if not np.isfinite(candidates[block]).all():
-            for j in np.flatnonzero(~np.isfinite(candidates[block]).all(axis=0)).tolist():
-                _check_column(source, j, pd.Series(X[:, j]), pd.Series(candidates[:, j]), may_miss[j])
+        is_finite &= np.isfinite(candidates[start : start + _ROWS]).all(axis=0)
+    for j in np.flatnonzero(~is_finite).tolist():
+        _check_column(source, j, pd.Series(X[:, j]), pd.Series(candidates[:, j]), may_miss[j])
     return candidates
 
 
@@ -171,13 +171,11 @@ def _check_column(source, name, column, other, may_miss):
 
 def _with_categories_of(source, name, column, other):
     """The other column with these categories in this order, since models read their numbers."""
-    categories = column.cat.categories
-    if isinstance(other.dtype, pd.CategoricalDtype):
-        if other.cat.categories.equals(categories) and other.cat.ordered == column.cat.ordered:
-            return other
-        cast = other.cat.set_categories(categories, ordered=column.cat.ordered)
-    else:
-        cast = other.astype(column.dtype)
+    categories, is_ordered = column.cat.categories, column.cat.ordered
+    given = other if isinstance(other.dtype, pd.CategoricalDtype) else other.astype("category")
+    if given.cat.categories.equals(categories) and given.cat.ordered == is_ordered:
+        return given
+    cast = given.cat.set_categories(categories, ordered=is_ordered)
     lost = cast.isna() & other.notna()
     if lost.any():
         raise ValueError(

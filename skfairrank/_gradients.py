@@ -14,7 +14,8 @@ import numpy as np
 from skfairrank._kernels import exact, gradients, ranks
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank.plackett_luce import check_exact_limit
+from skfairrank.plackett_luce import check_exact_limit, sampled_worths
+from skfairrank.utilities import Tables
 
 __all__ = ["Gradient", "PLRank", "Reinforce", "SubsetSum", "make_gradient"]
 
@@ -30,7 +31,7 @@ class Gradient(Protocol):
         Parameters
         ----------
         batch : skfairrank._batches.Batch
-            Of which `offsets`, `gain`, `stay` and `key` are read.
+            Of which `offsets`, `gain`, `stay`, `key` and `worth` are read.
         h : ndarray of float64, shape (n_rows,)
             Scores of the batch's rows.
         discount : ndarray of float64, shape (>= largest query size,)
@@ -41,6 +42,11 @@ class Gradient(Protocol):
         -------
         gradient : ndarray of float64, shape (n_rows,)
         utility : ndarray of float64, shape (n_queries,)
+
+        Raises
+        ------
+        ValueError
+            If it needs tables, and the batch's utility is known by the worth of whole rankings.
         """
         ...
 
@@ -68,7 +74,17 @@ class Reinforce:
     n_samples: int
 
     def __call__(self, batch, h, discount, gain=None):
+        if batch.worth is not None:
+            return self._of_whole_rankings(batch, h, discount, batch.gain if gain is None else gain)
         return self._estimate(gradients.reinforce, gradients.reinforce_work, batch, h, discount, gain)
+
+    def _of_whole_rankings(self, batch, h, discount, gain):
+        """Where only the utility itself knows what a ranking is worth: the rankings are drawn twice, alike."""
+        gradient, n = np.empty(len(h)), self.n_samples
+        worths = sampled_worths(h, batch.offsets, batch.key, n, Tables(gain, discount, worth=batch.worth))
+        work = gradients.reinforce_work(len(h), worths.shape[1], n)
+        over_queries(gradients.reinforce_given, batch.offsets, work, h, batch.offsets, worths, batch.key, n, gradient)
+        return gradient, worths.mean(axis=0)
 
     def _estimate(self, kernel, work, batch, h, discount, gain):
         gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
@@ -99,6 +115,7 @@ class PLRank(Reinforce):
     """
 
     def __call__(self, batch, h, discount, gain=None):
+        _check_tables(batch)
         return self._estimate(gradients.plrank, gradients.plrank_work, batch, h, discount, gain)
 
 
@@ -107,6 +124,7 @@ class SubsetSum:
     """The gradient itself, summed over subsets of a query's items: for queries of up to `plackett_luce.EXACT_LIMIT` items."""
 
     def __call__(self, batch, h, discount, gain=None):
+        _check_tables(batch)
         gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
         gain = batch.gain if gain is None else gain
         arguments = h, batch.offsets, gain, batch.stay, discount, gradient, utility
@@ -121,6 +139,15 @@ class SubsetSum:
 
     def check(self, queries):
         check_exact_limit(queries)
+
+
+def _check_tables(batch) -> None:
+    if batch.worth is not None:
+        raise ValueError(
+            'gradient="plrank", gradient="exact" and solver="lbfgs" need a utility that tables of gain, discount and stay say; '
+            "this one, as AveragePrecision, is known by the worth of whole rankings. Train for it by REINFORCE: "
+            'solver="adam", gradient="reinforce" (and give senstir_path its rhos).'
+        )
 
 
 def make_gradient(kind: str, n_samples: int) -> Gradient:

@@ -14,8 +14,8 @@ from skfairrank._arguments import names_queries
 from skfairrank._gradients import PLRank
 from skfairrank._queries import Queries
 from skfairrank._rankers import SenSTIRRanker
-from skfairrank._rankers._base import Streams
-from skfairrank._rankers._fitting import optimise
+from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
+from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem, n_plain_steps
 from skfairrank._regularizers import Invariance
 from skfairrank._solvers import Problem, TrainingState, mean_utility, utility_and_slope
 from skfairrank.adversaries import make_adversary
@@ -42,7 +42,7 @@ class SenSTIRPath:
         Mean expected utility (NDCG) of the training queries where something can be gained; exact for queries of up to 10 items,
         else from 100 rankings.
     regularizers : ndarray of float, shape (n_rhos,)
-        R without rho: in closed form, or for adversary="ascent" its mean over the last tenth of the steps.
+        R without rho: in closed form, or for other adversaries its mean over the last tenth of the steps.
     n_iters : ndarray of int, shape (n_rhos,)
     rankers : list of SenSTIRRanker
         The fitted ranker at each rho.
@@ -62,7 +62,17 @@ class SenSTIRPath:
 
 @names_queries
 def senstir_path(
-    X, y, *, qid, sensitive_features=None, query_weight=None, rhos=None, n_rhos=40, estimator=None, **params
+    X,
+    y,
+    *,
+    qid,
+    sensitive_features=None,
+    query_weight=None,
+    X_hypothetical=None,
+    rhos=None,
+    n_rhos=40,
+    estimator=None,
+    **params,
 ):
     """Fit `SenSTIRRanker` along rho, each fit starting from the last one's weights.
 
@@ -77,6 +87,8 @@ def senstir_path(
         As for `SenSTIRRanker.fit`. The fair metric is learned once.
     query_weight : array-like or mapping, optional
         As for `SenSTIRRanker.fit`.
+    X_hypothetical : table like X, or ndarray of shape (n_rows, n_sets, n_features), optional
+        As for `SenSTIRRanker.fit`, for ``adversary="given"``.
     rhos : array-like of float, shape (n_rhos,), optional
         Values of rho; sorted. Default: `n_rhos` values in geometric progression, from where the penalty hardly
         changes anything to where hardly anything but fair weights is left. (rho has no scale of its own: R is a sum
@@ -119,10 +131,11 @@ def senstir_path(
     largest = int(Queries.from_qid(qid, _num_samples(X)).sizes.max())
     if estimator is None and "solver" not in params and (largest > EXACT_LIMIT or not adversary.is_closed_form):
         ranker.set_params(solver="adam", **{"gradient": "plrank", "max_iter": 2000, **params})
-    path = _Path(ranker, ranker.set_params(rho=1.0)._problem(X, y, qid, sensitive_features, query_weight, None))
+    given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
+    path = _Path(ranker, make_problem(ranker.set_params(rho=1.0), given, None))
     if rhos is None:
         rhos = path.grid(int(n_rhos))
-    ranker._warn_of_data(path.problem.batches, is_warm=False)
+    warn_of_data(ranker, path.problem.batches, is_warm=False)
     # Upwards: weights shrink along the path. Downwards, growing scores saturate the policy within the fair weights, and their
     # gradient no longer finds the way out.
     for rho in rhos:
@@ -176,11 +189,11 @@ class _Path:
     def solve(self, ranker, rho: float, last: TrainingState | None) -> TrainingState:
         """The solution at rho, from the last one or from the beginning."""
         streams = Streams.of(ranker.random_state)
-        regularizer = self.invariance.with_strength(rho, n_plain=ranker._n_plain, rng=streams.starts)
+        regularizer = self.invariance.with_strength(rho, n_plain=n_plain_steps(ranker), rng=streams.starts)
         if last is not None:
             regularizer.multiplier = last.multiplier
         problem = replace(self.problem, regularizer=regularizer)
-        state = ranker._initial_state(problem, streams.initial)
+        state = initial_state(ranker, problem, streams.initial)
         if last is not None:
             state.theta, state.forces = last.theta.copy(), last.forces
         optimise(ranker, problem, state, streams.of_training)
@@ -191,12 +204,12 @@ class _Path:
         # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
         is_warm = bool(self.rankers) and self.rankers[-1].rho > 0
         state = self.solve(self.ranker, rho, self.state if is_warm else None)
-        self.ranker._warn_of(state)
+        warn_of_end(self.ranker, state)
         self.is_interrupted = state.interrupted
         if state.interrupted and self.rankers:  # what there is so far is the path
             return
         fitted = copy.copy(self.ranker).set_params(rho=rho)
-        fitted.__dict__.update(fitted._fitted_attributes(state))
+        finish(fitted, state)
         self.state = state
         self.rankers.append(fitted)
         self.regularizers.append(self._regularizer(state))

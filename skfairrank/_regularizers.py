@@ -6,6 +6,7 @@ A regulariser pulls on the scores of a batch (Fair-PG-Rank) or on the parameters
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +50,10 @@ class Regularizer:
 
     def begin(self, batches, score) -> None:
         """Get ready for one training set; called before the first step."""
+
+    def fresh(self, rng) -> Regularizer:
+        """Another of the same kind and state, which `begin` has still to make ready, with a random stream of its own."""
+        return copy.copy(self)
 
     def pull_scores(self, batch, h, gradient, in_scores) -> float:
         """Subtract ``strength`` times the gradient in the scores from `in_scores`, in place, and return the mean value.
@@ -98,6 +103,11 @@ class Invariance(Regularizer):
             return Regularizer()
         return Invariance(self.adversary, self.metric, strength=strength, n_plain=n_plain, rng=rng)
 
+    def fresh(self, rng):
+        other = copy.copy(self)
+        other.rng = rng
+        return other
+
     def begin(self, batches, score):
         self.prepared = self.adversary.prepare(batches, score, self.metric, rho=self.strength, rng=self.rng)
 
@@ -142,6 +152,7 @@ class ExposureHinge(Regularizer):
         disparity = np.add.reduceat(coefficient * gradient.expected_discounts(batch, h, self.exposure), starts)
         is_open = disparity > 0
         if is_open.any():
-            unfair = batch._replace(gain=np.where(np.repeat(is_open, sizes), coefficient, 0.0), stay=NO_STAY)
+            gain = np.where(np.repeat(is_open, sizes), coefficient, 0.0)
+            unfair = batch._replace(gain=gain, stay=NO_STAY, worth=None)
             in_scores -= self.strength * gradient(unfair, h, self.exposure)[0]
         return float((batch.weight * np.maximum(disparity, 0.0)).mean())

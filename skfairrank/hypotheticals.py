@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -25,6 +24,7 @@ from skfairrank._candidates import (
 )
 from skfairrank.fair_metrics._distances import fair_features
 from skfairrank.fair_metrics._fitting import check_fair_metric, fit_metric, fitted_metric
+from skfairrank.fair_metrics._nearest_rows import nearest_rows
 from skfairrank.fair_metrics._rows import canonical_order
 
 __all__ = ["Hypotheticals", "check_hypotheticals"]
@@ -47,7 +47,7 @@ class Hypotheticals(BaseEstimator):
         Steps along each of the metric's `directions_`: candidates x + step * subspace_radius * V_k.
     gaps : bool, default=False
         Steps in single features: candidates with x_j + step * gap_radius * gap_j, one feature j after the other, for all in which
-        the groups differ (the metric's `gaps_`).
+        the groups differ (the metric's `gaps_`). That makes as many sets as there are such features, times the `steps`.
     n_neighbors : int, default=0
         So many training rows that are nearest in d_X, the metric's squared distance, and differ from the row in some feature.
     steps : tuple of float, default=(-1.0, -0.5, 0.5, 1.0)
@@ -201,8 +201,8 @@ class Hypotheticals(BaseEstimator):
         given = _given_tables(X_hypothetical)
         if not self.names_ and not given:
             raise ValueError(
-                "There are no hypothetical rows: give functions X -> X', as in Hypotheticals([flip]), set directions=True, "
-                "gaps=True or n_neighbors, or pass X_hypothetical, the hypothetical counterpart of each row."
+                "There are no hypothetical rows: give hypotheticals, such as a function X -> X' that flips a column, or pass "
+                "X_hypothetical, the hypothetical counterpart of each row of X."
             )
         return self._within_bounds(X, self._all_candidates(X, given), self.names(X_hypothetical))
 
@@ -279,20 +279,12 @@ class Hypotheticals(BaseEstimator):
         if len(kept) <= k:
             raise ValueError(f"n_neighbors={k} needs at least {k + 1} distinct training rows, and X has {len(kept)}.")
         self._pool, self._pool_numbers = _safe_indexing(X, kept), numbers[kept].astype(np.float64)
-        fair, _, _ = fair_features(self._pool_numbers, self._pool_numbers, self.metric_)
-        # A tree measures pairs one by one, so that equal rows get equal distances; a product of matrices does not.
-        self._tree = NearestNeighbors(n_neighbors=k + 1, algorithm="kd_tree").fit(fair)
 
     def _neighbors_of(self, X) -> np.ndarray:
         """Rows of the pool that are nearest to each row of X without being equal to it, shape (n_rows, n_neighbors)."""
-        k, numbers = int(self.n_neighbors), check_array(X, dtype=np.float64)
-        fair, _, _ = fair_features(numbers, self._pool_numbers, self.metric_)
-        found = self._tree.kneighbors(fair, return_distance=False)
-        is_other = np.empty(found.shape, bool)
-        for column in range(k + 1):
-            is_other[:, column] = (self._pool_numbers[found[:, column]] != numbers).any(axis=1)
-        is_other[is_other.all(axis=1), k] = False  # the pool holds no row twice, so that at most one is equal
-        return found[is_other].reshape(len(numbers), k)
+        numbers = check_array(X, dtype=np.float64)
+        fair, pool_fair, _ = fair_features(numbers, self._pool_numbers, self.metric_)
+        return nearest_rows(numbers, fair, self._pool_numbers, pool_fair, int(self.n_neighbors))
 
 
 def check_hypotheticals(hypotheticals) -> Hypotheticals:

@@ -13,16 +13,20 @@ import numpy as np
 from skfairrank._arguments import names_queries
 from skfairrank._gains import discounts
 from skfairrank._kernels import exact as _exact
+from skfairrank._kernels import gradients as _gradients
 from skfairrank._kernels import ranks as _ranks
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator, draw_keys
 from skfairrank._threads import over_queries
 from skfairrank._validation import as_whole_numbers, check_scores
+from skfairrank.utilities import Tables
 
 __all__ = ["EXACT_LIMIT", "expected_exposure", "log_probability", "rank_probabilities", "sample_rankings"]
 
 #: Largest query, in items, of which expectations are summed exactly: the work is 2^n n (some milliseconds at this size).
 EXACT_LIMIT = 16
+
+_BLOCK = 1 << 14  # rows that are ranked at once where a utility's own method is asked what rankings are worth
 
 
 def check_n_samples(n_samples, *, exact: bool = True) -> None:
@@ -254,3 +258,92 @@ def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=
     else:
         _over_samples(_ranks.sampled_discounts, h, queries, int(n_samples), random_state, discount, out)
     return out
+
+
+def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_state=None):
+    """Expected worth of each query's ranking, shape (n_queries,), of a utility that expected discounts do not say.
+
+    That is one with chances to stay, or one that only its `worth` says, which has no exact expectation.
+
+    Parameters
+    ----------
+    h : ndarray of float64, shape (n_rows,)
+        Scores, grouped by query.
+    queries : Queries
+    tables : skfairrank.utilities.Tables
+    n_samples : int or "exact"
+    random_state : None, int, RandomState or Generator
+    """
+    check_n_samples(n_samples)
+    if tables.worth is not None:
+        return _sampled_worth(h, queries, tables, n_samples, as_generator(random_state))
+    gradient, utility = np.empty(len(h)), np.empty(queries.n_queries)
+    stay = np.empty(0) if tables.stay is None else tables.stay
+    arguments = h, queries.offsets, tables.gain, stay, tables.discount
+    if n_samples == "exact":
+        check_exact_limit(queries)
+        work = 2.0 * _exact.subset_work(queries.sizes)
+        over_queries(_exact.exact_gradient, queries.offsets, work, *arguments, gradient, utility)
+    else:
+        key = draw_keys(as_generator(random_state), 1)[0]
+        work = _gradients.reinforce_work(len(h), queries.n_queries, n_samples)
+        over_queries(_gradients.reinforce, queries.offsets, work, *arguments, key, int(n_samples), gradient, utility)
+    return utility
+
+
+def _sampled_worth(h, queries, tables, n_samples, rng):
+    """Mean worth of sampled rankings where only the utility itself knows it, block of queries by block of queries."""
+    if n_samples == "exact":
+        raise ValueError(
+            "n_samples=\"exact\" sums over subsets of a query's rows, by the utility's tables of gain, discount and stay; this "
+            "utility, as AveragePrecision, is known by the worth of whole rankings. Sample it: n_samples=100."
+        )
+    offsets, worth, last = queries.offsets, np.empty(queries.n_queries), 0
+    while last < queries.n_queries:
+        first = last
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
+        rows, key = slice(offsets[first], offsets[last]), draw_keys(rng, 1)[0]
+        block = tables._replace(gain=tables.gain[rows])
+        of_block = offsets[first : last + 1] - offsets[first]
+        worth[first:last] = sampled_worths(h[rows], of_block, key, int(n_samples), block).mean(axis=0)
+    return worth
+
+
+def sampled_worths(h, offsets, key, n_samples: int, tables: Tables) -> np.ndarray:
+    """What the utility's `worth` says of sampled rankings, shape (n_samples, n_queries); the same at each call.
+
+    Parameters
+    ----------
+    h : ndarray of float64, shape (n_rows,)
+        Scores, grouped by query.
+    offsets : ndarray of int64, shape (n_queries + 1,)
+        From 0.
+    key : numpy.uint64
+        Of the noise.
+    n_samples : int
+    tables : skfairrank.utilities.Tables
+        With `worth`; gains are grouped by query.
+
+    Raises
+    ------
+    ValueError
+        If `worth` does not return one number for each ranking.
+    """
+    n_queries, ranks = len(offsets) - 1, np.empty((n_samples, len(h)), np.int64)
+    work = _ranks.sampling_work(len(h), n_queries, n_samples)
+    over_queries(_ranks.sample_ranks, offsets, work, h, offsets, key, n_samples, ranks)
+    ranks += np.repeat(offsets[:-1] - 1, np.diff(offsets))  # now places among all rows
+    ranked = np.empty(ranks.shape)
+    np.put_along_axis(ranked, ranks, tables.gain[None], axis=1)
+    return checked_worths(tables, ranked, offsets, (n_samples, n_queries))
+
+
+def checked_worths(tables: Tables, ranked, offsets, shape) -> np.ndarray:
+    """The worth of ranked gains, from the utility's own method, which may be a user's."""
+    worths = np.asarray(tables.worth(ranked, offsets, tables.discount), dtype=np.float64)  # type: ignore[misc]
+    if worths.shape != shape or not np.isfinite(worths).all():
+        raise ValueError(
+            f"The utility's worth(gain, offsets, discount) returned an array of shape {worths.shape}, expected finite numbers of "
+            f"shape {shape}: one for each ranking and query, from gains of shape {ranked.shape}."
+        )
+    return np.ascontiguousarray(worths)

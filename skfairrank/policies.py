@@ -2,7 +2,8 @@ r"""Policies: how scores become rankings, as the expected discount of each row's
 
 Every metric of the package but Kendall's tau is linear in these discounts, so any metric can be combined with any policy: by name
 (``policy="deterministic"``, ``policy="plackett_luce"``), as an object from this module, or as one of your own that has the method
-of `Policy`.
+of `Policy`. The exceptions are utilities that ask what stands before a row, such as reciprocal rank and average precision: for
+these a policy has a second method, `expected_worth`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ from typing import ClassVar, Protocol
 import numpy as np
 from sklearn.utils import check_array
 
-from skfairrank._gains import discounts, sorting_work
-from skfairrank._kernels.metrics import tie_averages
+from skfairrank._gains import descending_order, discounts, sorting_work
+from skfairrank._kernels.metrics import tie_averaged_worth, tie_averages
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank._validation import LARGEST_SCORE
-from skfairrank.plackett_luce import check_n_samples, grouped_expected_discounts
+from skfairrank.plackett_luce import (
+    check_n_samples,
+    checked_worths,
+    grouped_expected_discounts,
+    grouped_expected_worth,
+)
+from skfairrank.utilities import Tables
 
 __all__ = ["Deterministic", "Given", "PlackettLuce", "Policy"]
 
@@ -32,6 +39,11 @@ class Policy(Protocol):
 
     A policy that knows its rankings without any scores says so by an attribute ``needs_scores = False``; metrics then take None
     in the place of scores, and hand it on.
+
+    Where the worth of a row depends on what stands before it (`skfairrank.utilities.ERR`, `AveragePrecision`), expected discounts
+    do not say what a ranking is worth. A policy that knows its rankings whole may have a method
+    ``expected_worth(s, queries, tables)``, which returns the expected worth of each query's ranking, shape (n_queries,), for
+    `skfairrank.utilities.Tables` whose rows are grouped by query; `skfairrank.metrics.utility_score` asks for it.
     """
 
     def expected_discounts(self, s: np.ndarray, queries: Queries, discount: np.ndarray) -> np.ndarray:
@@ -54,6 +66,8 @@ class Policy(Protocol):
 class Deterministic:
     """The list by descending scores. Rows with equal scores share the mean over their orders.
 
+    Where only a utility's own method knows what a ranking is worth (average precision), they stand in row order instead.
+
     Examples
     --------
     >>> from skfairrank.metrics import ndcg_score
@@ -65,6 +79,16 @@ class Deterministic:
     def expected_discounts(self, s, queries, discount):
         out, offsets = np.empty(len(s)), queries.offsets
         over_queries(tie_averages, offsets, sorting_work(offsets), s, offsets, discount, out)
+        return out
+
+    def expected_worth(self, s, queries, tables):
+        offsets = queries.offsets
+        if tables.worth is not None:
+            ranked = tables.gain[descending_order(s, offsets)]
+            return checked_worths(tables, ranked, offsets, (queries.n_queries,))
+        out = np.empty(queries.n_queries)
+        arguments = s, offsets, tables.gain, tables.stay, tables.discount, out
+        over_queries(tie_averaged_worth, offsets, sorting_work(offsets), *arguments)
         return out
 
 
@@ -114,6 +138,11 @@ class PlackettLuce:
     def expected_discounts(self, s, queries, discount):
         return grouped_expected_discounts(
             self._divided(s, queries), queries, discount, n_samples=self.n_samples, random_state=self.random_state
+        )
+
+    def expected_worth(self, s, queries, tables):
+        return grouped_expected_worth(
+            self._divided(s, queries), queries, tables, n_samples=self.n_samples, random_state=self.random_state
         )
 
     def _divided(self, s, queries):
@@ -219,3 +248,24 @@ def make_policy(policy, *, n_samples=N_SAMPLES, random_state=None) -> Policy:
 def expected_exposure(policy: Policy, s, queries: Queries, k: int | None = None) -> np.ndarray:
     """Expected exposure of each row: 1 / log2(1 + rank) for ranks up to k; scores and result grouped by query."""
     return policy.expected_discounts(s, queries, discounts(int(queries.sizes.max()), k))
+
+
+def expected_worth(policy: Policy, s, queries: Queries, tables: Tables) -> np.ndarray:
+    """Expected worth of each query's ranking under a utility, shape (n_queries,); scores grouped by query.
+
+    Raises
+    ------
+    TypeError
+        If the utility asks what stands before a row, and the policy knows no more than the probabilities of ranks.
+    """
+    if tables.stay is None and tables.worth is None:
+        expected = policy.expected_discounts(s, queries, tables.discount)
+        return np.add.reduceat(tables.gain * expected, queries.offsets[:-1])
+    worth = getattr(policy, "expected_worth", None)
+    if worth is None:
+        raise TypeError(
+            f"policy={policy!r} knows the probabilities of ranks, row by row, and what a row is worth under this utility depends "
+            "on the rows before it. Choose a utility by position (NDCG, DCG, PrecisionAtK, RecallAtK, RBP), or a policy that "
+            "knows its rankings whole: 'deterministic' or 'plackett_luce'."
+        )
+    return worth(s, queries, tables)

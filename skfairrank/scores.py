@@ -2,7 +2,7 @@ r"""Score functions h_theta: from the features of an item to its score. Paramete
 
 Training asks a score for its values, for its gradient in the parameters (pulled back from gradients in the scores), and for its
 gradient in the features, along which the adversary moves items. A class needs the four methods of `Score` that raise; the
-others are for rows of a large X, and follow from these.
+others, for rows of a large X and for many moves of the same items, follow from these.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from skfairrank._kernels import linear as _linear
+from skfairrank._kernels.activations import tanh_and_slope
 from skfairrank._threads import over_range
 
 __all__ = ["FunctionScore", "LinearScore", "MLPScore", "Score"]
@@ -46,6 +47,27 @@ class Score(BaseEstimator):
     def input_gradient(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Gradient of each item's score in its own features, shape (n_items, n_features)."""
         raise NotImplementedError(f"{type(self).__name__} has no input_gradient(theta, X).")
+
+    def along(self, theta, X, V=None):
+        """The items X (n_items, n_features) on the move: a function that is asked many times, at the same theta.
+
+        Parameters
+        ----------
+        V : ndarray of float64, shape (n_moves, n_features), optional
+            Rows along which items move; by default each feature moves by itself.
+
+        Returns
+        -------
+        at : callable(c) -> values, slopes
+            From moves c (n_items, n_moves) to scores of ``X + c V``, shape (n_items,), and their gradients in c, of its shape.
+        """
+
+        def at(c):
+            Z = X + (c if V is None else c @ V)
+            slopes = self.input_gradient(theta, Z)
+            return self.values(theta, Z), slopes if V is None else slopes @ V.T
+
+        return at
 
     def values_of_rows(self, theta, X, rows=None):
         """Scores of some rows of X (of all: None), shape (n_rows,). X may be float32 or memory-mapped."""
@@ -184,6 +206,29 @@ class MLPScore(Score):
             back = (back * slope) @ W.T
         return back
 
+    def along(self, theta, X, V=None):
+        # The first layer sees X W + b + c (V W): where few numbers move, nothing of the width of X is touched again.
+        layers, w = self._unpack(theta, X.shape[1])
+        if not layers:
+            return super().along(theta, X, V)
+        (W, b), activation = layers[0], _ACTIVATIONS[self.activation]
+        unmoved, W = X @ W + b, W if V is None else V @ W
+
+        def at(c):
+            entering = c @ W
+            entering += unmoved
+            z, slope = activation(entering)
+            slopes = [slope]
+            for U, intercept in layers[1:]:
+                z, slope = activation(z @ U + intercept)
+                slopes.append(slope)
+            back = slopes[-1] * w
+            for (U, _), slope in zip(layers[:0:-1], slopes[-2::-1], strict=True):
+                back = (back @ U.T) * slope
+            return z @ w, back @ W.T
+
+        return at
+
     def _shapes(self, n_features):
         """(fan in, fan out) of each hidden layer."""
         given = self.hidden_layer_sizes
@@ -225,8 +270,10 @@ def _times(Z, W):
 
 
 def _tanh(a):
-    z = np.tanh(a)
-    return z, 1.0 - z * z
+    a = np.ascontiguousarray(a)
+    z, slope = np.empty_like(a), np.empty_like(a)
+    tanh_and_slope(a.ravel(), z.ravel(), slope.ravel())
+    return z, slope
 
 
 def _softplus(a):
@@ -293,9 +340,21 @@ class FunctionScore(Score):
         return grad(lambda at: (self.function(at, X) * g).sum())(theta)
 
     def input_gradient(self, theta, X):
-        from autograd import grad
+        return self._values_and_slopes(theta, X)[1]
 
-        return grad(lambda at: self.function(theta, at).sum())(X)
+    def along(self, theta, X, V=None):
+        def at(c):
+            values, slopes = self._values_and_slopes(theta, X + (c if V is None else c @ V))
+            return values, slopes if V is None else slopes @ V.T
+
+        return at
+
+    def _values_and_slopes(self, theta, X):
+        """In one pass forward and one back."""
+        from autograd import make_vjp
+
+        back, values = make_vjp(self.function, 1)(theta, X)
+        return values, back(np.ones(len(X)))
 
 
 SCORES = {"linear": LinearScore, "mlp": MLPScore}
@@ -311,7 +370,15 @@ def make_score(score_function) -> Score:
     """
     if isinstance(score_function, str) and score_function in SCORES:
         return SCORES[score_function]()
-    needed = ("initial_parameters", "values", "parameter_gradient", "input_gradient", "values_of_rows", "pull_back")
+    needed = (
+        "initial_parameters",
+        "values",
+        "parameter_gradient",
+        "input_gradient",
+        "along",
+        "values_of_rows",
+        "pull_back",
+    )
     missing = [name for name in needed if not callable(getattr(score_function, name, None))]
     if isinstance(score_function, type) or missing:
         raise TypeError(

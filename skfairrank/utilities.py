@@ -8,10 +8,14 @@ The worth of a ranking with ranks r is
 
 which is all that policies, policy gradients and metrics know of it. So a class here serves all of training and measuring once
 it fills the tables.
+
+A utility that no such tables can say, as average precision, has a method `worth` of ranked gains beside them. It can be measured
+on sorted and on sampled rankings, and REINFORCE can train for it, since that asks for nothing but the worth of sampled rankings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -21,7 +25,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfairrank._gains import GAINS, discounts, gains
 
-__all__ = ["DCG", "ERR", "NDCG", "PrecisionAtK", "RBP", "RecallAtK", "ReciprocalRank", "Tables", "Utility"]
+__all__ = [
+    "DCG",
+    "ERR",
+    "NDCG",
+    "RBP",
+    "AveragePrecision",
+    "PrecisionAtK",
+    "RecallAtK",
+    "ReciprocalRank",
+    "Tables",
+    "Utility",
+]
 
 _BLOCK = 1 << 16  # rows whose tables are filled at once, so that it takes little memory
 
@@ -37,20 +52,35 @@ class Tables(NamedTuple):
         ``discount[r - 1]`` belongs to rank r.
     stay : ndarray of float64, shape (n_rows,), or None
         Chance that a user who has seen the row goes on to the next. None: always.
+    worth : callable, or None
+        Of a utility that gain, discount and stay do not say: `Utility.worth`. None: they do.
     """
 
     gain: np.ndarray
     discount: np.ndarray
     stay: np.ndarray | None = None
+    worth: Callable | None = None
 
 
 class Utility(BaseEstimator):
     """What every utility can do; a class of its own needs `discount` and `gains`.
 
     `skfairrank.utilities.NDCG` and the others below are examples of a dozen lines.
+
+    Attributes
+    ----------
+    needs_relevant_rows : bool
+        Whether the worth is relative to the query's relevant rows, so that without any it would be 0/0. Metrics leave such
+        queries out; where it is False they count as what the tables say, 0.
+    worth : callable, or None
+        None: the tables say all. Otherwise ``worth(gain, offsets, discount)`` takes the gains of ranked rows, each query's from
+        the top, shape (n_rankings, n_rows) or (n_rows,), and returns the worth of the rankings, shape (n_rankings, n_queries)
+        or (n_queries,). Only REINFORCE can train for such a utility.
     """
 
     _parameter_constraints: dict = {}
+    needs_relevant_rows: bool = False
+    worth: Callable | None = None
 
     def discount(self, n: int) -> np.ndarray:
         """Discount of the ranks 1 to n, shape (n,)."""
@@ -103,7 +133,7 @@ class Utility(BaseEstimator):
                 f"{type(self).__name__} has gains that are not finite: relevances up to {y.max():g} are too large for it. Use "
                 'NDCG, whose gains are relative to the best ranking, or gain="linear".'
             )
-        return Tables(gain, discount, stay)
+        return Tables(gain, discount, stay, self.worth)
 
 
 class NDCG(Utility):
@@ -128,6 +158,7 @@ class NDCG(Utility):
         "k": [Interval(Integral, 1, None, closed="left"), None],
         "gain": [StrOptions(set(GAINS))],
     }
+    needs_relevant_rows = True
 
     def __init__(self, k=None, gain="exp2"):
         self.k = k
@@ -160,6 +191,8 @@ class DCG(NDCG):
     gain : {"exp2", "linear"}, default="exp2"
         ``2 ** y - 1``, or ``y`` itself.
     """
+
+    needs_relevant_rows = False
 
     def gains(self, y, offsets, discount):
         if self.gain == "linear":
@@ -198,6 +231,7 @@ class RecallAtK(Utility):
     """
 
     _parameter_constraints: dict = PrecisionAtK._parameter_constraints
+    needs_relevant_rows = True
 
     def __init__(self, k=10):
         self.k = k
@@ -206,9 +240,14 @@ class RecallAtK(Utility):
         return (np.arange(n) < self.k).astype(np.float64)
 
     def gains(self, y, offsets, discount):
-        relevant = (y > 0).astype(np.float64)
-        number = np.repeat(np.add.reduceat(relevant, offsets[:-1]), np.diff(offsets))
-        return np.divide(relevant, number, out=np.zeros_like(relevant), where=number > 0), None
+        return _shares_of_relevant(y, offsets), None
+
+
+def _shares_of_relevant(y, offsets):
+    """One over the number of the query's relevant rows, for each of them; 0 for the others."""
+    relevant = (y > 0).astype(np.float64)
+    number = np.repeat(np.add.reduceat(relevant, offsets[:-1]), np.diff(offsets))
+    return np.divide(relevant, number, out=np.zeros_like(relevant), where=number > 0)
 
 
 class RBP(Utility):
@@ -290,7 +329,54 @@ class ERR(ReciprocalRank):
         return stop, 1.0 - stop
 
 
-UTILITIES = {"ndcg": NDCG}
+class AveragePrecision(ReciprocalRank):
+    r"""Mean, over the relevant rows (y > 0), of the precision at the rank of each.
+
+    With r ranks and R relevant rows it is
+
+    .. math:: \frac{1}{R} \sum_{i:\ y_i > 0} \frac{|\{j : y_j > 0,\ r(j) \le r(i)\}|}{r(i)} .
+
+    What a row adds depends on which rows stand before it, which no table of gains, discounts and chances to stay says. So only
+    REINFORCE can train for it (``solver="adam"``, ``gradient="reinforce"``), and there is no exact expectation of it.
+
+    Parameters
+    ----------
+    k : int, optional
+        Only relevant rows at ranks 1 to k count, divided by the number of all: trec_eval's ``map_cut_k``.
+
+    Examples
+    --------
+    >>> from skfairrank.metrics import utility_score
+    >>> from skfairrank.utilities import AveragePrecision
+    >>> y, s = [1, 0, 1, 1], [4, 3, 2, 1]
+    >>> round(utility_score(y, s, qid=[0] * 4, utility=AveragePrecision(), policy="deterministic"), 6)  # (1 + 2/3 + 3/4) / 3
+    0.805556
+    """
+
+    needs_relevant_rows = True
+
+    def gains(self, y, offsets, discount):
+        return _shares_of_relevant(y, offsets), None
+
+    def worth(self, gain, offsets, discount):
+        starts, sizes = offsets[:-1], np.diff(offsets)
+        is_relevant = gain > 0
+        found = np.cumsum(is_relevant, axis=-1)  # of all queries up to here, in whole numbers: exact
+        found -= np.repeat((found - is_relevant)[..., starts], sizes, axis=-1)
+        of_rank = discount[np.arange(gain.shape[-1]) - np.repeat(starts, sizes)]
+        return np.add.reduceat(gain * found * of_rank, starts, axis=-1)
+
+
+UTILITIES = {
+    "average_precision": AveragePrecision,
+    "dcg": DCG,
+    "err": ERR,
+    "ndcg": NDCG,
+    "precision": PrecisionAtK,
+    "rbp": RBP,
+    "recall": RecallAtK,
+    "reciprocal_rank": ReciprocalRank,
+}
 
 
 def make_utility(utility) -> Utility:

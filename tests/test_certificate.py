@@ -72,6 +72,33 @@ def test_bound_is_where_its_definition_says():
     assert left_side(bound * (1 + 1e-9)) >= 1 > left_side(bound * (1 - 1e-9))
 
 
+def test_the_definition_has_expectation_at_most_the_risk():
+    """Of zeros and ones with mean m, which have the largest expectation of all: each term is affine in each value."""
+    n, risk, bets, shares = 6, 0.1, np.array([1.0, 0.5]), np.array([0.3, 0.2])
+    k = np.arange(n + 1)
+    exact = np.r_[beta.ppf(1 - risk / 2, k[:-1] + 1, n - k[:-1]), 1.0]
+    for m in np.linspace(0.01, 0.99, 50):
+        wealth = shares @ ((1 + bets[:, None] * m / (1 - m)) ** (n - k) * (1 - bets[:, None]) ** k)
+        left = (exact <= m) + risk * wealth
+        assert binom.pmf(k, n, m) @ left <= risk + 1e-12
+    got = [upper_confidence_bound(np.r_[np.ones(j), np.zeros(n - j)], 1 - risk) for j in k]
+    for j in k[:-1]:  # and these are the terms that decide
+        at = got[j] * (1 + 1e-8)
+        assert (exact[j] <= at) + risk * shares @ ((1 + bets * at / (1 - at)) ** (n - j) * (1 - bets) ** j) >= 1 - 1e-6
+
+
+def test_weighted_bound_is_where_its_definition_says():
+    """Only the bets, with all of the risk, each in proportion to its weight."""
+    x, w, risk = np.array([0.3, 0.0, 1.0, 0.1]), np.array([1.0, 4.0, 2.0, 0.5]), 0.2
+
+    def wealth(m):
+        each = [np.prod(1 + bet * w / 4.0 * (m - x) / (1 - m)) for bet in (1.0, 0.5)]
+        return risk * (0.6 * each[0] + 0.4 * each[1])
+
+    bound = upper_confidence_bound(x, 1 - risk, weight=w)
+    assert wealth(bound * (1 + 1e-8)) >= 1 > wealth(bound * (1 - 1e-8))
+
+
 def draws(name, rng, shape):
     """Values in [0, 1], and their mean."""
     if name == "rarely one":  # what a bound that trusts the spread of the sample misses

@@ -15,7 +15,15 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from small_tasks import MIXED, make_task
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker, senstir_path
-from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, ExactBudget, ExactGaps, GapsAscent
+from skfairrank.adversaries import (
+    ADVERSARIES,
+    Ascent,
+    ExactBox,
+    ExactBudget,
+    ExactGaps,
+    GapsAscent,
+    GivenHypotheticals,
+)
 from skfairrank.model_selection import QueryKFold
 
 TASK = make_task(MIXED, seed=1)
@@ -124,12 +132,19 @@ ASCENT = {
     "epsilon": 0.02, "subspace_step_size": 0.04, "subspace_n_steps": 7, "subspace_init": 0.03, "subspace_n_starts": 2,
     "full_step_size": 0.002, "full_n_steps": 8, "dual_step": "budget",
 }  # fmt: skip
+
+
+def moved(X):
+    return X + [1.0, 1.0, 0.01, 0.0]
+
+
 OBJECTS = {
     "ascent": Ascent(**ASCENT),
     "exact": ExactBudget(0.02, 0.3),
     "exact_box": ExactBox(0.2, 0.05),
     "gaps": ExactGaps(0.4, 0.05),
     "gaps_ascent": GapsAscent(0.4, **ASCENT),
+    "given": GivenHypotheticals(moved, epsilon=0.1, dual_step="paper"),
 }
 
 

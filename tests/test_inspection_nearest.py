@@ -202,14 +202,18 @@ def test_interleaving_rows_permutes_the_result(task, n_threads):
     np.testing.assert_array_equal(shuffled.rows, plain.rows[order])
 
 
-def test_large_searches_run_in_chunks_with_the_same_result(task, monkeypatch):
-    X, qid, metric = task
+def test_a_search_that_runs_in_chunks_finds_what_searches_of_parts_find():
+    """More than 2^22 pairs of queries run in chunks, half as many at once."""
+    rng, n = np.random.default_rng(0), 2_060
+    X, qid = rng.normal(size=(2 * n, 2)), np.repeat(np.arange(n), 2)
+    metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(X)
     whole = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
-    monkeypatch.setattr("skfairrank.inspection._nearest._MAX_BOUNDS", 1)
-    chunked = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
-    np.testing.assert_array_equal(whole.qid, chunked.qid)
-    np.testing.assert_array_equal(whole.distance, chunked.distance)
-    np.testing.assert_array_equal(whole.rows, chunked.rows)
+    for half in (slice(0, n), slice(n, 2 * n)):
+        part = nearest_queries(X[half], X, qid=qid[half], qid_reference=qid, metric=metric)
+        queries = slice(half.start // 2, half.stop // 2)
+        np.testing.assert_array_equal(whole.qid[queries], part.qid)
+        np.testing.assert_array_equal(whole.distance[queries], part.distance)
+        np.testing.assert_array_equal(whole.rows[half], part.rows)
 
 
 def test_identical_means_the_same_rows_in_any_order():

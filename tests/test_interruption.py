@@ -69,7 +69,7 @@ def check_last_entries(name, ranker):
 def test_an_interrupted_solver_has_the_history_of_its_weights(name):
     ranker, adversary = SOLVED[name]
     seen = set()
-    for found in interrupted_fits(ranker.set_params(solver="lbfgs", max_iter=500), adversary, 80):
+    for found in interrupted_fits(ranker.set_params(solver="lbfgs", max_iter=500), adversary, 40):
         seen.add(found.n_iter_)
         if found.n_iter_:
             check_last_entries(name, found)
@@ -162,7 +162,7 @@ def test_training_may_be_interrupted_at_any_line(name):
         return ranker.set_params(score_function="linear", **({"adversary": adversary} if adversary else {}))
 
     whole = whole_fits(name, 9)
-    for ranker in fits_interrupted_at_lines(make, 150):
+    for ranker in fits_interrupted_at_lines(make, 70):
         if ranker.n_iter_ < 9:
             check_is_as_far(ranker, whole)
 
@@ -174,7 +174,7 @@ def test_the_solver_may_be_interrupted_at_any_line(name):
         ranker.set_params(solver="lbfgs", max_iter=500, score_function="linear")
         return ranker if adversary is None else ranker.set_params(adversary=adversary)
 
-    for ranker in fits_interrupted_at_lines(make, 60):
+    for ranker in fits_interrupted_at_lines(make, 40):
         if ranker.n_iter_:
             check_last_entries(name, ranker)
 

@@ -96,8 +96,8 @@ def test_group_metrics_of_a_policy_take_expected_shares(case):
     exact = metric(s, policy="plackett_luce", n_samples="exact", **common)
     assert exact == pytest.approx(metric(None, policy=Given(P), **common), rel=1e-10)
     rng = np.random.default_rng(0)
-    sampled = metric(s, policy="plackett_luce", n_samples=20_000, random_state=rng, **common)
-    assert sampled == pytest.approx(exact, abs=0.02)
+    sampled = metric(s, policy="plackett_luce", n_samples=2000, random_state=rng, **common)
+    assert sampled == pytest.approx(exact, abs=0.05)
 
 
 def test_by_hand():

@@ -47,7 +47,7 @@ def problem(seed=0, sizes=SIZES, scale=1.5, utility="ndcg"):
 
 def run(kind, h, gain, discount, stay, offsets, key=KEY, n_samples=0):
     """Gradient and utility, by the object that a ranker would ask."""
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0) if stay is None else stay, key=key)
+    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0) if stay is None else stay, key=key, worth=None)
     return make_gradient(kind, n_samples)(batch, h, discount)
 
 
@@ -351,7 +351,7 @@ def test_blocks_of_queries_give_the_bits_of_all_at_once(kind, utility, scale):
     """As threads treat them. The numbers of queries, and with them the noise, are those among all."""
     h, gain, discount, stay, offsets = problem(11, SIZES * 30, scale, utility)
     gradient = make_gradient(kind, 7)
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0) if stay is None else stay, key=KEY)
+    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0) if stay is None else stay, key=KEY, worth=None)
     whole = gradient(batch, h, discount)
     cut = 77
     before = SimpleNamespace(**{**vars(batch), "offsets": offsets[: cut + 1]})
@@ -378,7 +378,7 @@ def test_the_exact_gradient_does_not_depend_on_neighbours_of_the_same_size(utili
 def test_expected_discounts_are_those_of_the_gradients_rankings(gradient):
     """So the utility is the sum of gains times expected discounts."""
     h, gain, discount, _, offsets = problem(17)
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0), key=KEY)
+    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0), key=KEY, worth=None)
     _, utility = gradient(batch, h, discount)
     expected = gradient.expected_discounts(batch, h, discount)
     assert np.add.reduceat(gain * expected, offsets[:-1]) == pytest.approx(utility, rel=1e-12)
@@ -388,7 +388,7 @@ def test_expected_discounts_are_those_of_the_gradients_rankings(gradient):
 def test_other_gains_take_the_place_of_the_batchs(gradient):
     """Fair-PG-Rank changes them in every step."""
     h, gain, discount, _, offsets = problem(17)
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0), key=KEY)
+    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0), key=KEY, worth=None)
     other = np.random.default_rng(0).normal(size=len(h))
     expected = gradient(SimpleNamespace(**{**vars(batch), "gain": other}), h, discount)
     found = gradient(batch, h, discount, other)

@@ -309,7 +309,12 @@ def test_a_metric_inside_a_ranker_can_be_searched_over():
 @every_ranker
 def test_fit_and_score_request_their_metadata(make):
     requests = make().get_metadata_routing()
-    assert requests.fit.requests == {"qid": True, "sensitive_features": True, "query_weight": True}
+    assert requests.fit.requests == {
+        "qid": True,
+        "sensitive_features": True,
+        "query_weight": True,
+        "X_hypothetical": True,
+    }
     assert requests.score.requests["qid"] is True
 
 
@@ -651,7 +656,7 @@ def fair_gradient(kind, n_samples, h, y, group, offsets, weight, key=0):
 @pytest.mark.parametrize("weight", [0.5, 3.0])
 def test_the_exact_gradient_of_fair_exposure_is_the_slope_of_its_objective(weight):
     h, y, group, offsets = exposure_problem(15)
-    gain, discount, _ = NDCG().tables(y, offsets)
+    gain, discount, *_ = NDCG().tables(y, offsets)
     parts = [slice(lo, hi) for lo, hi in zip(offsets[:-1], offsets[1:])]
     disparities = np.array([disparity_by_definition(h[p], y[p], group[p]) for p in parts])
     assert (disparities > 0.05).sum() == 2 and (disparities == 0).sum() == 1

@@ -69,10 +69,11 @@ def test_a_gap_is_narrower_on_either_side_of_zero(examples):
     from results import people_claim
 
     results = {
-        "a": np.array([[0.8, 0, 0, 0.1], [0.9, 0, 0, -0.1]]),
-        "b": np.array([[0.5, 0, 0, -0.3], [0.5, 0, 0, 0.4]]),
+        "a": np.array([[0.8, 0, 0, 0.1, 0.2], [0.9, 0, 0, -0.1, -0.2]]),
+        "b": np.array([[0.5, 0, 0, -0.3, 0.1], [0.5, 0, 0, 0.4, -0.3]]),
     }
-    assert people_claim("", results, "a", "b", GAP)[1][0] == pytest.approx([0.2, 0.3])
+    sorted_lists, equally_sharp = people_claim("", results, "a", "b", GAP)[1]
+    assert sorted_lists == pytest.approx([0.2, 0.3]) and equally_sharp == pytest.approx([-0.1, 0.1])
     assert people_claim("", results, "a", "b", SORTED)[1][0] == pytest.approx([0.3, 0.4])
 
 
@@ -99,7 +100,7 @@ def test_what_is_judged_on_people(examples):
         def predict(self, X):
             return X[:, 0]
 
-    ndcg, policy, tau, gap, true = judge_people(experiment, First()).values()
+    ndcg, policy, tau, gap, sharp, true = judge_people(experiment, First()).values()
     s, queries = X[:, 0], [qid == q for q in (3, 5, 7)]
 
     def sorted_ndcg(of):
@@ -109,7 +110,39 @@ def test_what_is_judged_on_people(examples):
     assert tau == pytest.approx(np.mean([scipy.stats.kendalltau(s[q], twin[q, 0])[0] for q in queries]))
     exposure = np.array([1 / np.log2(1 + sum(s[j] >= s[i] for j in range(18) if qid[j] == qid[i])) for i in range(18)])
     assert gap == pytest.approx(exposure[~majority].mean() - exposure[majority].mean())
-    assert 0 < policy < 1
+    assert 0 < policy < 1 and abs(sharp) < 1
+
+
+def test_policies_are_compared_where_they_lose_as_much(examples):
+    """Two scales of the same scores are one policy then, that of the temperature at which .01 of NDCG is lost."""
+    from _people import policy_gap
+    from _systems import LOSS, judge, sharpened
+
+    from skfairrank.experiments import synthetic_experiment
+    from skfairrank.metrics import group_exposure_disparity, ndcg_score, stochastic_ndcg_score
+
+    experiment = synthetic_experiment(0)
+    test = experiment.test
+
+    class Sum:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def predict(self, X):
+            return self.factor * X.sum(axis=1)
+
+    sharp, other = (sharpened(Sum(factor), test) for factor in (1.0, 30.0))
+    np.testing.assert_allclose(sharp, other, rtol=1e-6)
+    expected = ndcg_score(test.y, sharp, qid=test.qid) - LOSS
+    assert stochastic_ndcg_score(test.y, sharp, qid=test.qid, n_samples="exact") == pytest.approx(expected, abs=1e-8)
+    numbers = judge(experiment, Sum(30.0))
+    groups = {"qid": test.qid, "sensitive_features": test.groups}
+    expected = group_exposure_disparity(test.y, sharp, n_samples="exact", **groups)
+    assert numbers["sharp_disparity"] == pytest.approx(expected, rel=1e-5) != numbers["stochastic_disparity"]
+    assert sharpened(Sum(-1.0), test) is None  # worse than chance
+
+    two, group = np.array([np.log(3), 0.0]), np.array([True, False])
+    assert policy_gap(two, [0, 0], group, n_samples="exact") == pytest.approx(0.5 * (1 - 1 / np.log2(3)))
 
 
 def test_no_one_of_the_census_is_in_training_and_test(examples):

@@ -75,6 +75,9 @@ def test_every_metric_has_a_scorer_and_a_maker():
         if name.startswith("make_") or name.endswith("_scorer") or name == "QueryScorer":
             continue
         metric, stem = getattr(metrics, name), name.removesuffix("_score")
+        if name == "utility_score":  # nothing is ready-made where a utility is to be chosen
+            assert metrics.make_utility_scorer("err").metric is metric and name in metrics.make_utility_scorer.__doc__
+            continue
         (scorer_name,) = {f"{stem}_scorer", f"neg_{stem}_scorer"} & SCORERS.keys()
         maker = getattr(metrics, f"make_{stem}_scorer")
         assert maker.__name__ == f"make_{stem}_scorer" and name in maker.__doc__
@@ -308,11 +311,11 @@ def test_set_score_request_leaves_the_shared_scorer_alone(name):
 
 def test_unknown_requests_and_metadata_are_refused(task):
     X, y, metadata = task
-    with pytest.raises(TypeError, match="takes qid, query_weight, not sensitive_features"):
-        ndcg_scorer.set_score_request(sensitive_features="groups")
+    with pytest.raises(TypeError, match="takes qid, query_weight, sensitive_features, not X_hypothetical"):
+        ndcg_scorer.set_score_request(X_hypothetical="flipped")
     with pytest.raises(ValueError, match="valid identifier"):
         ndcg_scorer.set_score_request(qid="not a name")
-    with pytest.raises(TypeError, match="takes qid, query_weight, not sample_weight"):
+    with pytest.raises(TypeError, match="takes qid, query_weight, sensitive_features, not sample_weight"):
         ndcg_scorer(LinearRegression().fit(X, y), X, y, qid=metadata["qid"], sample_weight=np.ones(60))
     with pytest.raises(TypeError, match="no parameter 'at'"):
         QueryScorer(ndcg_score, at=5)
@@ -438,7 +441,9 @@ def test_hypothetical_rows_as_metadata_or_from_a_function(table, task):
     np.testing.assert_array_equal(by_function["test_score"], by_metadata["test_score"])
     assert (by_function["test_score"] < 1).all()
     assert repr(made) == "QueryScorer(kendall_tau_score, function=flip_first_column)"
-    assert made.get_metadata_routing().score.requests == {"qid": True, "query_weight": True}
+    assert made.get_metadata_routing().score.requests == dict.fromkeys(
+        ("qid", "query_weight", "sensitive_features"), True
+    )
 
 
 def test_relevances_are_not_needed_for_metrics_without_them(task):

@@ -97,6 +97,33 @@ def test_gradients_are_finite_differences(score):
 
 
 @every_score
+@pytest.mark.parametrize("n_moves", [None, 1, 3])
+def test_items_on_the_move_have_the_scores_of_where_they_are(score, n_moves):
+    """And slopes by the chain rule; what is asked a second time does not depend on the first."""
+    rng = np.random.default_rng(1)
+    X, theta = rng.normal(size=(7, 4)), score.initial_parameters(4, rng) + 0.3
+    V = None if n_moves is None else rng.normal(size=(n_moves, 4))
+    at = score.along(theta, X, V)
+    for _ in range(2):
+        c = rng.normal(size=(7, n_moves or 4))
+        moved = X + c @ (np.eye(4) if V is None else V)
+        values, slopes = at(c)
+        np.testing.assert_allclose(values, score.values(theta, moved), rtol=1e-12, atol=1e-13)
+        expected = score.input_gradient(theta, moved) @ (np.eye(4) if V is None else V).T
+        np.testing.assert_allclose(slopes, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_tanh_is_numpys_to_a_few_units_in_the_last_place():
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.normal(size=3000), rng.uniform(-25, 25, 3000), np.logspace(-300, 308, 2000), 0.0, np.inf, -np.inf]
+    x = np.r_[x, -x, np.nan]
+    identity = np.array([1.0, 0.0, 1.0])  # one unit: W = 1, b = 0, w = 1
+    found = MLPScore((1,)).values(identity, x[:, None])
+    np.testing.assert_array_max_ulp(found[:-1], np.tanh(x[:-1]), maxulp=4)
+    assert np.isnan(found[-1])
+
+
+@every_score
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_of_a_large_table_are_items_as_any_other(score, dtype):
     """More rows than are read at once; X may be float32."""

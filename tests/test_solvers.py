@@ -237,11 +237,11 @@ def adam_and_lbfgs(seed):
 def test_the_solver_ends_no_lower_than_adam():
     """The objective is not concave: small tasks have several solutions, and plateaus. Hardly any slips through in silence."""
     below = []
-    for seed in range(150):
+    for seed in range(40):
         adam, solved, warned = adam_and_lbfgs(seed)
         if solved < adam - 1e-3 and not warned:
             below.append(seed)
-    assert len(below) <= 1, below
+    assert not below
 
 
 @pytest.mark.parametrize("factor", [-100.0, -10.0, 100.0])

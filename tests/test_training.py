@@ -165,8 +165,12 @@ def test_a_named_adversary_has_the_rankers_own_settings(name):
     settings = {
         "epsilon": 0.011, "subspace_step_size": 0.012, "subspace_n_steps": 13, "subspace_init": 0.014, "subspace_n_starts": 15,
         "full_step_size": 0.016, "full_n_steps": 17, "subspace_radius": 0.18, "gap_radius": 0.19, "feature_radius": 0.2,
-        "dual_step": "budget",
+        "dual_step": "budget", "score_distance": "centered",
     }  # fmt: skip
+    if name in ("ascent", "gaps_ascent"):
+        settings |= {"feature_range": "train", "one_hot_groups": [[0, 1]], "fixed_features": [2]}
+    if name == "given":
+        settings |= {"hypotheticals": {"doubled": np.add}, "score_distance": "squared"}
     given = make_adversary(name, SenSTIRRanker(adversary=name, **settings)).get_params()
     assert given == {key: settings[key] for key in given} and len(given) >= 2
 

@@ -4,74 +4,38 @@ import itertools
 
 import numpy as np
 import pytest
-import reference
 from sklearn.base import clone
+from utilities_under_test import TABLES, UTILITIES, WHOLE
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank._batches import Batch
 from skfairrank._gradients import PLRank, Reinforce, SubsetSum
 from skfairrank.datasets import make_biased_ranking
-from skfairrank.utilities import DCG, ERR, NDCG, RBP, PrecisionAtK, RecallAtK, ReciprocalRank
+from skfairrank.utilities import DCG, ERR, NDCG, RBP, AveragePrecision, PrecisionAtK
 
 TASK = make_biased_ranking(n_queries=40, random_state=0)
 
 
-def dcg(relevances, k=None):
-    return sum((2.0**rel - 1) / np.log2(j + 2) for j, rel in enumerate(relevances[:k]))
-
-
-def ndcg(relevances, k=None):
-    return dcg(relevances, k) / dcg(sorted(relevances, reverse=True), k)
-
-
-def reciprocal_rank(relevances, k=None):
-    return next((1 / (j + 1) for j, rel in enumerate(relevances[:k]) if rel > 0), 0.0)
-
-
-def err(relevances, top=4, k=None):
-    """Chapelle et al. (2009), equation 4: the chance to stop at a row, and to have gone past all rows before it."""
-    value, goes_on = 0.0, 1.0
-    for j, rel in enumerate(relevances[:k]):
-        stop = (2.0**rel - 1) / 2.0**top
-        value, goes_on = value + goes_on * stop / (j + 1), goes_on * (1 - stop)
-    return value
-
-
-#: Each utility, and the worth of relevances from the top, from its definition.
-UTILITIES = {
-    "NDCG": (NDCG(), ndcg),
-    "NDCG@3": (NDCG(k=3), lambda r: ndcg(r, 3)),
-    "linear NDCG": (
-        NDCG(gain="linear"),
-        lambda r: (
-            sum(rel / np.log2(j + 2) for j, rel in enumerate(r))
-            / sum(rel / np.log2(j + 2) for j, rel in enumerate(sorted(r, reverse=True)))
-        ),
-    ),
-    "DCG": (DCG(), dcg),
-    "DCG@2": (DCG(k=2), lambda r: dcg(r, 2)),
-    "precision@3": (PrecisionAtK(k=3), lambda r: sum(rel > 0 for rel in r[:3]) / 3),
-    "precision@9": (PrecisionAtK(k=9), lambda r: sum(rel > 0 for rel in r) / 9),
-    "recall@2": (RecallAtK(k=2), lambda r: sum(rel > 0 for rel in r[:2]) / sum(rel > 0 for rel in r)),
-    "RBP": (RBP(p=0.7), lambda r: 0.3 * sum((rel > 0) * 0.7**j for j, rel in enumerate(r))),
-    "reciprocal rank": (ReciprocalRank(), reciprocal_rank),
-    "reciprocal rank@2": (ReciprocalRank(k=2), lambda r: reciprocal_rank(r, 2)),
-    "ERR": (ERR(max_relevance=4), err),
-    "ERR@3": (ERR(max_relevance=4, k=3), lambda r: err(r, k=3)),
-}
-every_utility = pytest.mark.parametrize("name", UTILITIES)
+every_table = pytest.mark.parametrize("name", TABLES)
 Y = np.array([0.0, 3, 1, 0, 2])
 S = np.array([0.3, -0.2, 1.1, 0.0, -0.8])
 
 
-def table(s, y, worth):
-    """All orders of the rows, with their probabilities under Plackett-Luce and their worths."""
-    for order in itertools.permutations(range(len(y))):
-        yield order, np.exp(reference.log_probability_of_order(s, order)), worth(y[list(order)])
+def rankings(y, worth):
+    """All orders of the rows, shape (n!, n), and what each is worth."""
+    orders = np.array(list(itertools.permutations(range(len(y)))))
+    return orders, np.array([worth(y[order]) for order in orders])
+
+
+def mean_worth(s, orders, values):
+    """Under Plackett-Luce: a row at position p has been chosen among itself and those after it."""
+    ranked = s[orders]
+    left = np.logaddexp.accumulate(ranked[:, ::-1], axis=1)[:, ::-1]
+    return np.exp((ranked - left).sum(axis=1)) @ values
 
 
 def expected(s, y, worth):
-    return sum(p * value for _, p, value in table(s, y, worth))
+    return mean_worth(s, *rankings(y, worth))
 
 
 def batch_of(utility, sizes, y, key=7):
@@ -80,20 +44,21 @@ def batch_of(utility, sizes, y, key=7):
     stay = np.empty(0) if tables.stay is None else tables.stay
     n = len(sizes)
     X, numbers = np.empty((len(y), 0)), np.arange(n)
-    batch = Batch(X, np.arange(len(y)), offsets, numbers, tables.gain, stay, np.ones(n), np.uint64(key))
+    batch = Batch(X, np.arange(len(y)), offsets, numbers, tables.gain, stay, np.ones(n), np.uint64(key), tables.worth)
     return batch, tables.discount
 
 
 def gradient_by_differences(s, y, worth, step=1e-5):
+    orders, values = rankings(y, worth)
     moves = step * np.eye(len(s))
-    return np.array([(expected(s + e, y, worth) - expected(s - e, y, worth)) / (2 * step) for e in moves])
+    return np.array([mean_worth(s + e, orders, values) - mean_worth(s - e, orders, values) for e in moves]) / (2 * step)
 
 
-@every_utility
+@every_table
 def test_the_tables_give_the_worth_of_every_ranking(name):
     """sum_i gain_i discount_r(i) prod_{j before i} stay_j, for all 120 orders."""
     utility, worth = UTILITIES[name]
-    gain, discount, stay = utility.tables(Y, np.array([0, len(Y)]))
+    gain, discount, stay, _ = utility.tables(Y, np.array([0, len(Y)]))
     for order in itertools.permutations(range(len(Y))):
         total, goes_on = 0.0, 1.0
         for j, i in enumerate(order):
@@ -102,7 +67,7 @@ def test_the_tables_give_the_worth_of_every_ranking(name):
         assert total == pytest.approx(worth(Y[list(order)]), abs=1e-12)
 
 
-@every_utility
+@every_table
 @pytest.mark.parametrize("spread", [1.0, 400.0], ids=["usual scores", "scores far apart"])
 def test_exact_sums_are_those_over_all_rankings(name, spread):
     """Several queries of several sizes; scores hundreds apart underflow as weights."""
@@ -124,8 +89,9 @@ def test_exact_sums_are_those_over_all_rankings(name, spread):
         np.testing.assert_allclose(gradient[rows], gradient_by_differences(shifted, y[rows], worth), atol=1e-7)
 
 
-@every_utility
-@pytest.mark.parametrize("kind, factor", [(Reinforce, 7 / 8), (PLRank, 1.0)])
+@pytest.mark.parametrize(
+    "name, kind, factor", [(n, Reinforce, 7 / 8) for n in UTILITIES] + [(n, PLRank, 1.0) for n in TABLES]
+)
 def test_sampled_gradients_have_the_right_expectation(name, kind, factor):
     """Of 4,000 queries with 8 samples each; REINFORCE's is 1 - 1/8 of the true one: its baseline holds the sample itself."""
     utility, worth = UTILITIES[name]
@@ -139,8 +105,10 @@ def test_sampled_gradients_have_the_right_expectation(name, kind, factor):
     assert abs(value.mean() - expected(S, Y, worth)) < 4.5 * value.std(ddof=1) / np.sqrt(n) + 1e-12
 
 
-@pytest.mark.parametrize("gradient", ["reinforce", "plrank", "exact"])
-@every_utility
+@pytest.mark.parametrize(
+    "name, gradient",
+    [(name, "reinforce") for name in UTILITIES] + [(name, kind) for name in TABLES for kind in ("plrank", "exact")],
+)
 def test_training_raises_the_utility_that_it_is_given(name, gradient):
     utility, worth = UTILITIES[name]
     rng = np.random.default_rng(5)
@@ -153,15 +121,68 @@ def test_training_raises_the_utility_that_it_is_given(name, gradient):
     assert end > start + 0.7 * (best - start)
 
 
+def test_rankings_that_are_worth_the_same_have_no_gradient():
+    """Where every row is relevant or none is; and of rankings given whole, scores far apart change nothing in that."""
+    y, s = np.array([2.0, 1, 4, 0, 0, 0]), np.array([0.3, -900.0, 5, 2, 700, 1])
+    batch, discount = batch_of(AveragePrecision(), [3, 3], y)
+    gradient, value = Reinforce(20)(batch, s, discount)
+    assert not gradient.any() and value == pytest.approx([1.0, 0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["NDCG@3", "DCG", "recall@2", "RBP"])
+def test_the_worth_of_whole_rankings_trains_as_the_tables_do(name):
+    """A utility by tables, said once more by a `worth`: the same rankings, the same gradients."""
+    tables_say = UTILITIES[name][0]
+    rng = np.random.default_rng(2)
+    sizes = [5, 1, 40, 17]
+    y, s = rng.integers(0, 5, sum(sizes)).astype(float), rng.normal(size=sum(sizes))
+    s[sizes[0] + 1 :] *= rng.choice([1.0, 400.0], sum(sizes) - sizes[0] - 1)
+    batch, discount = batch_of(tables_say, sizes, y)
+
+    def worth(gain, offsets, discount):
+        return np.stack(
+            [gain[:, a:b] @ discount[: b - a] for a, b in zip(offsets[:-1], offsets[1:], strict=True)], axis=1
+        )
+
+    for found, expected_ in zip(
+        Reinforce(13)(batch._replace(worth=worth), s, discount), Reinforce(13)(batch, s, discount), strict=True
+    ):
+        np.testing.assert_allclose(found, expected_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"gradient": "plrank"}, {"gradient": "exact"}, {"solver": "lbfgs"}],
+    ids=lambda s: next(iter(s.values())),
+)
+@pytest.mark.parametrize("name", WHOLE)
+def test_only_reinforce_trains_for_what_no_table_says(name, settings):
+    ranker = PlackettLuceRanker(utility=UTILITIES[name][0], max_iter=2, **settings)
+    with pytest.raises(ValueError, match=r"AveragePrecision.*REINFORCE"):
+        ranker.fit(TASK.data, TASK.target > np.quantile(TASK.target, 0.7), qid=TASK.qid)
+
+
+def test_a_worth_of_the_wrong_shape_is_refused():
+    class Sum(NDCG):
+        def worth(self, gain, offsets, discount):
+            return gain.sum(axis=-1)
+
+    with pytest.raises(ValueError, match="worth.*shape"):
+        PlackettLuceRanker(utility=Sum(), max_iter=2).fit(TASK.data, TASK.target, qid=TASK.qid)
+
+
 @pytest.mark.parametrize("make", [PlackettLuceRanker, SenSTIRRanker, FairPGRanker])
 def test_every_trained_ranker_takes_a_utility(make):
     fit = {"qid": TASK.qid, "sensitive_features": TASK.sensitive_features}
-    by_name, by_object, other = (
-        make(utility=utility, max_iter=40, random_state=0).fit(TASK.data, TASK.target, **fit).coef_
-        for utility in ("ndcg", NDCG(), NDCG(k=2))
+    relevant = TASK.target > np.quantile(TASK.target, 0.7)
+    by_name, by_object, other, whole = (
+        make(utility=utility, max_iter=40, early_stopping=True, n_iter_no_change=99, random_state=0)
+        .fit(TASK.data, relevant, **fit)
+        .coef_
+        for utility in ("ndcg", NDCG(), NDCG(k=2), "average_precision")
     )
     np.testing.assert_array_equal(by_name, by_object)
-    assert not np.allclose(by_name, other)
+    assert not np.allclose(by_name, other) and not np.allclose(by_name, whole)
 
 
 def test_the_deterministic_solver_maximises_what_it_is_given():

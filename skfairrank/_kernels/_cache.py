@@ -12,6 +12,7 @@ import pickle
 import sys
 import uuid
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numba
@@ -25,7 +26,20 @@ _FOLDER = Path(__file__).parent
 _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("[a-z_]*.py")))).hexdigest()[:12]
 _N_CHECK = hashlib.sha256().digest_size
 
-_has_warned = False
+
+class WarnOnce:
+    """Warns the first time that it is called: one fault of a folder is the fault of every kernel in it."""
+
+    def __init__(self):
+        self.has_warned = False
+
+    def __call__(self, message: str) -> None:
+        if not self.has_warned:
+            self.has_warned = True
+            warnings.warn(message, stacklevel=3)
+
+
+_IN_THIS_PROCESS = WarnOnce()
 
 
 def folders() -> list[Path]:
@@ -51,10 +65,12 @@ class KernelCache:
         Not yet compiled, and without closure.
     places : list of Path
         Compiled code is read from the first that has it, and written to the first that can be written.
+    warn : callable
+        Told of faults.
     """
 
-    def __init__(self, function, places: list[Path]):
-        self._places = places
+    def __init__(self, function, places: list[Path], warn: Callable[[str], None] = _IN_THIS_PROCESS):
+        self._places, self._warn = places, warn
         module, line = function.__module__.rpartition(".")[2], function.__code__.co_firstlineno
         self._kernel = f"{module}.{function.__qualname__}-{line}"
 
@@ -80,7 +96,7 @@ class KernelCache:
             try:
                 return CompileResult._rebuild(target_context, *_unpacked(content))
             except Exception as error:
-                _warn_once(f"The compiled kernel {place / name} is damaged ({error!r}): it is compiled anew.")
+                self._warn(f"The compiled kernel {place / name} is damaged ({error!r}): it is compiled anew.")
         return None
 
     def save_overload(self, signature, result):
@@ -94,7 +110,7 @@ class KernelCache:
                 return _write(place / name, content)
             except OSError as failure:
                 error = failure
-        _warn_once(
+        self._warn(
             f"Compiled kernels cannot be kept on disk ({error}), so every process compiles them anew, which takes seconds. Set "
             "the environment variable NUMBA_CACHE_DIR to a folder that can be written."
         )
@@ -126,10 +142,3 @@ def _write(path: Path, content: bytes) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-
-
-def _warn_once(message: str) -> None:
-    global _has_warned
-    if not _has_warned:
-        _has_warned = True
-        warnings.warn(message, stacklevel=3)

@@ -24,7 +24,7 @@ from skfairrank._kernels.ragged import is_worth_the_same, widest
 from skfairrank._kernels.ranks import draw, make_sampler, start, sum_over_samples
 from skfairrank._kernels.vectors import LANES
 
-__all__ = ["plrank", "plrank_work", "reinforce", "reinforce_work"]
+__all__ = ["plrank", "plrank_work", "reinforce", "reinforce_given", "reinforce_work"]
 
 
 class Tables(NamedTuple):
@@ -166,6 +166,37 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
         for i in range(n):
             gradient[lo + i] = (mean * sum_over_samples(i, plain) - sum_over_samples(i, weighted)) / n_samples
         utility[q] = reference + mean
+
+
+@njit
+def reinforce_given(first, last, h, offsets, worths, key, n_samples, gradient):
+    """As `reinforce`, where somebody else has said what each of the sampled rankings is worth.
+
+    Parameters
+    ----------
+    worths : ndarray of float64, shape (n_samples, n_queries)
+        Of the rankings that `ranks.sample_ranks` draws with the same key.
+    """
+    most = widest(first, last, offsets)
+    sampler, rankings, order = make_sampler(most), _make_rankings(most), np.empty(most * LANES, np.int64)
+    worth, plain, weighted = np.empty(LANES), np.empty(most * LANES), np.empty(most * LANES)
+    for q in range(first, last):
+        lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        wide = start(h, lo, n, sampler)
+        for x in range(n * LANES):
+            plain[x], weighted[x] = 0.0, 0.0
+        total = 0.0
+        for sample in range(0, n_samples, LANES):
+            draw(key, q, sample, n, wide, sampler, order)
+            _look_up_weights(n, wide, sampler, order, rankings)
+            n_real = min(LANES, n_samples - sample)
+            for s in range(n_real):
+                worth[s] = worths[sample + s, q] - worths[0, q]
+                total += worth[s]
+            _add_chances(n, wide, n_real, order, rankings, worth, plain, weighted)
+        mean = total / n_samples
+        for i in range(n):
+            gradient[lo + i] = (mean * sum_over_samples(i, plain) - sum_over_samples(i, weighted)) / n_samples
 
 
 @njit(counts=False, inner=True)

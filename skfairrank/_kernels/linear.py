@@ -11,6 +11,7 @@ __all__ = [
     "adam_step",
     "add_up",
     "all_scores",
+    "climb_rows",
     "dot",
     "dot_with_row",
     "linear_scores",
@@ -96,6 +97,33 @@ def adam_step(w, gradient, m, v, first, second):
         m[k] = BETA1 * m[k] + (1.0 - BETA1) * gradient[k]
         v[k] = BETA2 * v[k] + (1.0 - BETA2) * gradient[k] * gradient[k]
         w[k] += first * m[k] / (np.sqrt(second * v[k]) + TINY)
+
+
+@njit(counts=False)
+def climb_rows(z, slopes, weight, pull, kept, basis, moments, work, first, second):
+    """`adam_step` for each row of z, along ``weight slopes - pull M z``.
+
+    Parameters
+    ----------
+    z, slopes : ndarray of float64, shape (n_rows, n)
+        The first is changed in place.
+    weight, pull : ndarray of float64, shape (n_rows,)
+    kept, basis : ndarray of float64, shape (rank, n)
+        M is the identity less kept' basis.
+    moments : ndarray of float64, shape (2, n_rows, n)
+        Adam's, changed in place.
+    work : ndarray of float64, shape (n,)
+    first, second : float
+        What `adam_factors` says of the step.
+    """
+    for i in range(len(z)):
+        for k in range(len(work)):
+            work[k] = weight[i] * slopes[i, k] - pull[i] * z[i, k]
+        for r in range(len(basis)):
+            along = pull[i] * dot_with_row(kept, r, z[i])
+            for k in range(len(work)):
+                work[k] += along * basis[r, k]
+        adam_step(z[i], work, moments[0, i], moments[1, i], first, second)
 
 
 @njit(counts=False)

@@ -8,7 +8,7 @@ from skfairrank._kernels._jit import njit
 from skfairrank._kernels.ragged import widest
 from skfairrank._kernels.sorting import SMALL, descending_order
 
-__all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averages"]
+__all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averaged_worth", "tie_averages"]
 
 
 @njit(inner=True)
@@ -33,6 +33,47 @@ def tie_averages(first, last, s, offsets, discount, out):
             for t in range(j, end):
                 out[order[lo + t - start]] = total / (end - j)
             j = end
+
+
+@njit(counts=False, inner=True)
+def _join_tie(m, gain, stay, passing, found):
+    """Let a row join m tied ones.
+
+    passing[k] is the mean over k of the tied rows of the product of what they let stay; found[k] is the mean, over one row and k
+    others before it, of its gain times that product. Each is a mean of means: over the choices with the new row, and without.
+    """
+    found[m], passing[m + 1] = 0.0, 0.0
+    for k in range(m, -1, -1):
+        before = k * stay * found[k - 1] if k > 0 else 0.0
+        found[k] = ((m - k) * found[k] + before + gain * passing[k]) / (m + 1)
+    for k in range(m + 1, 0, -1):
+        passing[k] = ((m + 1 - k) * passing[k] + k * stay * passing[k - 1]) / (m + 1)
+
+
+@njit
+def tie_averaged_worth(first, last, s, offsets, gain, stay, discount, out):
+    """Fill out[q] with the mean worth of a query's list by descending scores over the orders of rows with tied scores.
+
+    The work is quadratic in the number of rows that tie.
+    """
+    order, start = _descending(first, last, s, offsets), offsets[first]
+    most = widest(first, last, offsets)
+    passing, found = np.empty(most + 1), np.empty(most + 1)
+    passing[0] = 1.0
+    for q in range(first, last):
+        lo, n, j = offsets[q], offsets[q + 1] - offsets[q], 0
+        total, reach = 0.0, 1.0
+        while j < n:
+            end = j
+            while end < n and s[order[lo + end - start]] == s[order[lo + j - start]]:
+                row = order[lo + end - start]
+                _join_tie(end - j, gain[row], stay[row], passing, found)
+                end += 1
+            for k in range(end - j):
+                total += reach * found[k] * discount[j + k]
+            reach *= passing[end - j]
+            j = end
+        out[q] = total
 
 
 @njit

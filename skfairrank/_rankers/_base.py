@@ -2,59 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._arguments import names_queries
-from skfairrank._batches import ArrayBatches
 from skfairrank._features import validate_features
-from skfairrank._gradients import SubsetSum, make_gradient
 from skfairrank._parameters import stores_parameters
-from skfairrank._random import spawn_generators
-from skfairrank._rankers._fitting import optimise
+from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
 from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
-from skfairrank._rankers._scales import warn_of_scales
-from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
+from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
+from skfairrank._rankers._starts import Start, best_of
 from skfairrank._regularizers import Regularizer
-from skfairrank._solvers import Problem, TrainingState
 from skfairrank._validation import check_magnitude, check_relevance
-from skfairrank._warnings import warn_caller
 from skfairrank.scores import SCORES, make_score
-from skfairrank.utilities import UTILITIES, make_utility
+from skfairrank.utilities import UTILITIES
 
 __all__ = ["PlackettLuceRanker", "ScoreRanker"]
-
-
-class Streams(NamedTuple):
-    """Random streams of a fit, one for each purpose."""
-
-    initial: np.random.Generator
-    order: np.random.Generator
-    noise: np.random.Generator
-    starts: np.random.Generator
-    split: np.random.Generator
-
-    @classmethod
-    def of(cls, random_state) -> Streams:
-        return cls(*spawn_generators(random_state, len(cls._fields)))
-
-    @property
-    def of_training(self):
-        return self.order, self.noise, self.split
 
 
 class ScoreRanker(RankingMixin, BaseEstimator):
     """Prediction and input checks of every ranker that scores items by a function of its own."""
 
     # Beside what `RankingMixin` requests; models of other libraries have weights of their own.
-    __metadata_request__fit = {"query_weight": True}
+    __metadata_request__fit = {"query_weight": True, "X_hypothetical": True}
 
     def _check_training_data(self, X, y, qid):
         """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
@@ -63,6 +40,12 @@ class ScoreRanker(RankingMixin, BaseEstimator):
         X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
         check_magnitude(X)
         return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
+
+    def _check_rows(self, X):
+        """Rows with the features of the training rows, checked like these."""
+        X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        check_magnitude(X)
+        return _read_only(X)
 
     def predict(self, X):
         """Scores of rows; higher is better.
@@ -101,8 +84,9 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     ----------
     score_function : "linear" or Score, default="linear"
         "linear": scores are ``X @ coef_``. Or an object of a class derived from `skfairrank.scores.Score`.
-    utility : "ndcg" or Utility, default="ndcg"
-        What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
+    utility : str or Utility, default="ndcg"
+        What is maximised: "ndcg", "dcg", "precision", "recall", "rbp", "reciprocal_rank", "err" or "average_precision", or an
+        object such as ``skfairrank.utilities.NDCG(k=10)``. For average precision only with ``gradient="reinforce"``.
     solver : {"adam", "lbfgs"}, default="adam"
         "adam": mini-batches of queries. "lbfgs": the whole training set in every iteration, exact gradients, deterministic;
         for queries of up to `skfairrank.plackett_luce.EXACT_LIMIT` items.
@@ -131,6 +115,13 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Passes over the queries without improvement after which to stop.
     warm_start : bool, default=False
         Start from the last fit's `coef_` (and `lambda_`).
+    n_init : int, default=1
+        Number of starts, each with random numbers of its own; the one with the largest training objective is kept. For scores
+        that have poor optima, such as networks. A linear score has hardly any, so that it gains next to nothing; with
+        `solver="lbfgs"` it starts once. So does a warm start.
+    n_jobs : int or None, default=None
+        Processes among which starts are shared out, by joblib. Results do not depend on it. None: 1, unless in a
+        `joblib.parallel_config` context.
     random_state : None, int, RandomState or Generator, default=None
         An int makes `fit` repeatable to the bit, for any interleaving of the queries that keeps each query's own row order.
     verbose : int, default=0
@@ -154,6 +145,15 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Only where X has feature names.
     validation_scores_ : ndarray of float
         Held-out objective after each pass; only with `early_stopping`.
+    objectives_ : ndarray of float, shape (number of starts that ran,)
+        Training objective at the end of each start: mean utility minus regulariser minus penalty, over all queries of `fit`
+        (from 1000 on, over as many in equal steps as a tenth of the training steps sees, or 1000). Only with several starts. An
+        attack that finds the regulariser has the same random starts for each, and the multiplier with which the start ended.
+
+    Notes
+    -----
+    With several starts callbacks and `verbose` tell of the first one, which then runs before the others. Ctrl-C ends the start at
+    work and begins no other; the best so far is kept. While starts run in other processes it ends `fit` without a result.
 
     Examples
     --------
@@ -180,6 +180,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
@@ -202,6 +204,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         validation_fraction=0.1,
         n_iter_no_change=5,
         warm_start=False,
+        n_init=1,
+        n_jobs=None,
         random_state=None,
         verbose=0,
     ): ...
@@ -209,7 +213,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
         """Train on queries.
 
         Parameters
@@ -223,6 +227,10 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             Sensitive attributes; rankers that do not need them ignore them, so that one search can hold every ranker.
         query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
             Weight of each query in the means that training takes, at least 0; per row it must be constant within each query.
+        X_hypothetical : table like X, or ndarray of shape (n_rows, n_sets, n_features), optional
+            For ``SenSTIRRanker(adversary="given")``: row i, or each of the rows ``[i, k]``, is what row i of X might as well have
+            been. Rankers that do not need it ignore it. (A list or dict of tables will do, but not in a search, which could not
+            cut them.)
 
         Returns
         -------
@@ -233,62 +241,37 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
-        self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
-        metadata = {"qid": qid, "sensitive_features": sensitive_features, "query_weight": query_weight}
-        callbacks = Callbacks(self, X, y, {name: value for name, value in metadata.items() if value is not None})
-        streams = Streams.of(self.random_state)
+        for name in ("validation_scores_", "objectives_"):  # of an earlier fit with other settings
+            self.__dict__.pop(name, None)
+        given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
+        callbacks = Callbacks(self, X, y, given.metadata)
+        streams = Streams.of_starts(self.random_state, int(self.n_init))
         is_warm = self.warm_start and hasattr(self, "parameters_")
-        problem = self._problem(X, y, qid, sensitive_features, query_weight, streams.starts)
-        self._warn_of_data(problem.batches, is_warm)
+        problem = make_problem(self, given, streams[0].starts)
+        warn_of_data(self, problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
-        state = self._initial_state(problem, streams.initial)
-        optimise(self, problem, state, streams.of_training, callbacks)
-        # In one go: Ctrl-C may come again.
-        self.__dict__.update(self._fitted_attributes(state))
-        if not problem.score.is_linear:
-            self.__dict__.pop("coef_", None)
-        self._warn_of(state)
+        state, objectives = self._optimised(problem, streams[: 1 if is_warm else None], callbacks)
+        finish(self, state, **objectives)
+        warn_of_end(self, state)
         callbacks.end()
         return self
 
-    def _warn_of_data(self, batches, is_warm: bool) -> None:
-        """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
-        warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
-        if self.solver == "adam" and not is_warm:
-            warn_of_scales(batches.X, batches.queries, getattr(self, "feature_names_in_", None))
+    def _optimised(self, problem, streams, callbacks):
+        """What the best start has found, and the attributes that tell of the others."""
+        if self.solver == "lbfgs" and problem.score.is_linear:
+            streams = streams[:1]  # it starts at zero
+        state = initial_state(self, problem, streams[0].initial)
+        if len(streams) == 1:
+            optimise(self, problem, state, streams[0].of_training, callbacks)
+            return state, {}
+        starts = [Start(problem, state, streams[0].of_training)]
+        for own in streams[1:]:
+            other = replace(problem, regularizer=problem.regularizer.fresh(own.starts))
+            starts.append(Start(other, initial_state(self, other, own.initial), own.of_training))
+        state, objectives = best_of(self, starts, callbacks)
+        return state, {"objectives_": objectives}
 
-    def _warn_of(self, state: TrainingState) -> None:
-        """Say so where training has not come to its end."""
-        if state.interrupted:
-            warn_caller(
-                f"fit was interrupted after {state.n_iter} of {state.planned} steps; the ranker is usable as it is.",
-            )
-        if not state.converged:
-            warn_caller(
-                f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={self.max_iter}, tol={self.tol}). Increase "
-                "max_iter or tol, or scale the features. Without a penalty scores may grow without bound: set alpha or rho "
-                "above 0.",
-                ConvergenceWarning,
-            )
-
-    def _problem(self, X, y, qid, sensitive_features, query_weight, rng) -> Problem:
-        """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
-        X, y, queries = self._check_training_data(X, y, qid)
-        gradient = SubsetSum() if self.solver == "lbfgs" else make_gradient(self.gradient, int(self.n_samples))
-        gradient.check(queries)
-        grouped = queries.group(y)
-        tables = make_utility(self.utility).tables(grouped, queries.offsets)
-        batches = ArrayBatches(X, queries, tables, queries.weights(query_weight))
-        self.n_queries_ = queries.n_queries
-        return Problem(
-            batches,
-            make_score(self.score_function),
-            gradient,
-            self._regularizer(batches, grouped, sensitive_features, rng),
-            float(self.alpha),
-        )
-
-    def _regularizer(self, batches, y, sensitive_features, rng) -> Regularizer:
+    def _regularizer(self, batches, y, given: Given, rng) -> Regularizer:
         """What training subtracts from the utility: what tells one trained ranker from another.
 
         Parameters
@@ -296,28 +279,10 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         batches : ArrayBatches
         y : ndarray, shape (n_rows,)
             Relevances, grouped by query.
-        sensitive_features : array-like or None
+        given : Given
         rng : numpy.random.Generator
         """
         return Regularizer()
-
-    def _initial_state(self, problem, rng) -> TrainingState:
-        n_features = problem.batches.n_features
-        theta = problem.score.initial_parameters(n_features, rng)
-        if self.solver == "lbfgs" and problem.score.is_linear:
-            theta = np.zeros(n_features)
-        state = TrainingState(np.array(theta, dtype=np.float64), multiplier=problem.regularizer.multiplier)
-        if not (self.warm_start and hasattr(self, "parameters_")):
-            return state
-        if self._n_features_trained != n_features or len(self.parameters_) != len(theta):
-            raise ValueError(
-                f"warm_start=True, but the last fit had {self._n_features_trained} features and {len(self.parameters_)} "
-                f"parameters, and X has {n_features} features and {len(theta)} parameters: set warm_start=False, or give the "
-                "same features and score_function."
-            )
-        state.theta = np.array(self.coef_ if problem.score.is_linear else self.parameters_, dtype=np.float64)
-        state.forces = self._forces
-        return state
 
     def _fitted_attributes(self, state) -> dict:
         history = {name: values[: state.n_iter].copy() for name, values in state.history.items()}

@@ -31,12 +31,13 @@ class FairPGRanker(PlackettLuceRanker):
     fairness_weight : float, default=1.0
         Weight of the disparity (their lambda). 0 gives the plain ranker, bit for bit.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
-validation_fraction, n_iter_no_change, warm_start, random_state, verbose
+validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state, verbose
         As for `PlackettLuceRanker`; `solver="lbfgs"` is not available here, since the hinge has kinks.
 
     Attributes
     ----------
-    score_function_, parameters_, coef_, n_iter_, n_queries_, n_features_in_, feature_names_in_, validation_scores_
+    score_function_, parameters_, coef_, n_iter_, n_queries_, n_features_in_, feature_names_in_, validation_scores_, \
+objectives_
         As for `PlackettLuceRanker`.
     history_ : dict of ndarray, each with one entry per step
         "utility", and "regularizer": the mean disparity of the step's sampled rankings, without its weight.
@@ -57,7 +58,8 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     @stores_parameters(extends=PlackettLuceRanker)
     def __init__(self, *, fairness_weight=1.0, **shared): ...
 
-    def _regularizer(self, batches, y, sensitive_features, rng):
+    def _regularizer(self, batches, y, given, rng):
+        sensitive_features = given.sensitive_features
         self.__dict__.pop("groups_", None)
         if self.fairness_weight == 0:
             return Regularizer()

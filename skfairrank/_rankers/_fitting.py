@@ -1,15 +1,19 @@
-"""What a trained ranker does with its problem: hold queries out, run the solver, and refit what the box has left."""
+"""What a trained ranker does with its problem: hold queries out, run the solver, refit what the box has left, and tell of it."""
 
 from __future__ import annotations
 
 import copy
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from skfairrank._rankers._progress import EarlyStopping, Progress
+from skfairrank._rankers._scales import warn_of_scales
+from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank._solvers import Problem, TrainingState, solve, train
+from skfairrank._warnings import warn_caller
 
-__all__ = ["optimise"]
+__all__ = ["finish", "optimise", "warn_of_data", "warn_of_end"]
 
 
 def optimise(ranker, problem: Problem, state: TrainingState, streams, callbacks=None) -> None:
@@ -106,3 +110,34 @@ def _hold_out(ranker, n: int, rng):
         )
     shuffled = rng.permutation(n)
     return np.sort(shuffled[n_held_out:]), np.sort(shuffled[:n_held_out])
+
+
+def warn_of_data(ranker, batches, is_warm: bool) -> None:
+    """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
+    warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
+    if ranker.solver == "adam" and not is_warm:
+        warn_of_scales(batches.X, batches.queries, getattr(ranker, "feature_names_in_", None))
+
+
+def warn_of_end(ranker, state: TrainingState) -> None:
+    """Say so where training has not come to its end."""
+    if state.interrupted:
+        warn_caller(
+            f"fit was interrupted after {state.interrupted_at or f'{state.n_iter} of {state.planned} steps'}; the ranker is "
+            "usable as it is.",
+        )
+    if not state.converged:
+        warn_caller(
+            f"L-BFGS did not converge in {state.n_iter} iterations (max_iter={ranker.max_iter}, tol={ranker.tol}). Increase "
+            "max_iter or tol, or scale the features. Without a penalty scores may grow without bound: set alpha or rho "
+            "above 0.",
+            ConvergenceWarning,
+        )
+
+
+def finish(ranker, state: TrainingState, **others) -> None:
+    """Give a ranker its fitted attributes, in one go, since Ctrl-C may come again; `others` are attributes as well."""
+    attributes = {**ranker._fitted_attributes(state), **others}
+    ranker.__dict__.update(attributes)
+    if "coef_" not in attributes:  # an earlier fit had a linear score
+        ranker.__dict__.pop("coef_", None)

@@ -57,8 +57,13 @@ class Callbacks:
     """scikit-learn's callbacks of one fit; without them, nothing."""
 
     def __init__(self, estimator, X, y, metadata):
-        self.estimator, self.context = estimator, None
+        self.estimator, self.context, self.asked_to_stop = estimator, None, False
         self.given = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+
+    @property
+    def listen(self) -> bool:
+        """Whether there are any."""
+        return bool(getattr(self.estimator, "_skl_callbacks", ()))
 
     def begin(self, n_reports: int) -> None:
         if hasattr(self.estimator, "_init_callback_context"):
@@ -71,7 +76,9 @@ class Callbacks:
             return False
         task = self.context.subcontext(task_name="steps")
         task.call_on_fit_task_begin(**self.given)
-        return task.call_on_fit_task_end(**self.given, reconstruction_attributes=fitted_attributes)
+        stop = task.call_on_fit_task_end(**self.given, reconstruction_attributes=fitted_attributes)
+        self.asked_to_stop |= bool(stop)
+        return stop
 
     def end(self) -> None:
         if self.context is not None:

@@ -41,7 +41,7 @@ class RandomRanker(ScoreRanker):
         self.random_state = random_state
 
     @names_queries
-    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
         """Draw the weights; X, y and qid are only checked.
 
         Parameters
@@ -50,7 +50,7 @@ class RandomRanker(ScoreRanker):
         y : array-like of float, shape (n_rows,)
             Relevance of each row, >= 0.
         qid : array-like, shape (n_rows,), optional
-        sensitive_features, query_weight : ignored
+        sensitive_features, query_weight, X_hypothetical : ignored
         """
         self._validate_params()
         X, _, queries = self._check_training_data(X, y, qid)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.validation import _num_samples
 
 from skfairrank._arguments import names_queries
 from skfairrank._folds import warn_if_queries_are_cut
@@ -15,7 +16,7 @@ from skfairrank._validation import check_relevance, check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
 
-__all__ = ["RankingMixin", "queries_in_fit"]
+__all__ = ["RankingMixin", "ndcg_of_ranker", "queries_in_fit", "ranks_by_score"]
 
 
 def queries_in_fit(qid, n_rows: int) -> Queries:
@@ -34,6 +35,53 @@ def queries_in_fit(qid, n_rows: int) -> Queries:
             f"otherwise {REMEDY}",
         )
     return Queries.single(n_rows)
+
+
+def ranks_by_score(scores: np.ndarray, queries: Queries) -> np.ndarray:
+    """Rank of each row within its query, by descending score, ties in row order; both in the caller's row order."""
+    ranks = np.empty(len(scores), dtype=np.int64)
+    position = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
+    ranks[descending_order(queries.group(scores), queries.offsets)] = position
+    return queries.ungroup(ranks)
+
+
+def ndcg_of_ranker(y, scores, *, qid, n_queries, query_weight, sample_weight, policy="deterministic") -> float:
+    """What the `score` of a ranker is, from its scores; see `RankingMixin.score`.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_rows,)
+    scores : array-like of shape (n_rows,) or None
+        None where the policy needs none.
+    qid : array-like of shape (n_rows,) or None
+    n_queries : int
+        How many queries `fit` saw: without `qid` there may only be one.
+    query_weight, sample_weight
+        As in `RankingMixin.score`.
+    policy : "deterministic" or a policy
+        How the ranker ranks.
+    """
+    # metrics build on plackett_luce as rankers do; neither needs the other to be imported.
+    from skfairrank.metrics import ndcg_score
+
+    if sample_weight is not None:
+        raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
+    n_rows = _num_samples(y if scores is None else scores)
+    if qid is None:
+        if n_queries > 1:
+            raise ValueError(f"score got no qid, and fit saw {n_queries} queries: {REMEDY}")
+        qid = np.zeros(n_rows, dtype=np.int64)
+    warn_if_queries_are_cut()
+    queries = Queries.from_qid(qid, n_rows)
+    if not queries.differ_within(queries.group(check_relevance(y, n_rows))).any():
+        warn_caller(
+            f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is better "
+            "than another. Score on queries of several rows that differ in relevance (and check qid, if each row is a "
+            "query of its own).",
+            UndefinedMetricWarning,
+        )
+        return float("nan")
+    return ndcg_score(y, scores, qid=qid, query_weight=query_weight, policy=policy)
 
 
 class RankingMixin:
@@ -57,6 +105,10 @@ class RankingMixin:
         tags.target_tags.positive_only = True
         return tags
 
+    def _scores(self, X, qid) -> np.ndarray:
+        """What `predict` returns; a ranker whose scores depend on the query replaces this."""
+        return self.predict(X)
+
     @names_queries
     def rank(self, X, *, qid=None):
         """Rank of each row within its query, by descending score; ties in row order.
@@ -72,12 +124,9 @@ class RankingMixin:
         ranks : ndarray of int, shape (n_rows,)
             1 for the best row of each query, aligned with the rows of X.
         """
-        scores = check_scores(self.predict(X))
+        scores = check_scores(self._scores(X, qid))
         queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
-        ranks = np.empty(len(scores), dtype=np.int64)
-        position = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
-        ranks[descending_order(queries.group(scores), queries.offsets)] = position
-        return queries.ungroup(ranks)
+        return ranks_by_score(scores, queries)
 
     @names_queries
     def sample_rankings(self, X, *, qid=None, n_samples=1, random_state=None):
@@ -97,7 +146,7 @@ class RankingMixin:
         ranks : ndarray of int, shape (n_samples, n_rows)
             1-based rank of each row within its query, aligned with the rows of X.
         """
-        return sample_rankings(self.predict(X), qid=qid, n_samples=n_samples, random_state=random_state)
+        return sample_rankings(self._scores(X, qid), qid=qid, n_samples=n_samples, random_state=random_state)
 
     @names_queries
     def score(self, X, y, *, qid=None, query_weight=None, sample_weight=None):
@@ -132,24 +181,11 @@ class RankingMixin:
         ValueError
             If there is no `qid` and `fit` saw several queries, or if there is a `sample_weight`.
         """
-        # metrics build on plackett_luce as rankers do; neither needs the other to be imported.
-        from skfairrank.metrics import ndcg_score
-
-        if sample_weight is not None:
-            raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
-        scores = self.predict(X)
-        if qid is None:
-            if self.n_queries_ > 1:
-                raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
-            qid = np.zeros(len(scores), dtype=np.int64)
-        warn_if_queries_are_cut()
-        queries = Queries.from_qid(qid, len(scores))
-        if not queries.differ_within(queries.group(check_relevance(y, len(scores)))).any():
-            warn_caller(
-                f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is better "
-                "than another. Score on queries of several rows that differ in relevance (and check qid, if each row is a "
-                "query of its own).",
-                UndefinedMetricWarning,
-            )
-            return float("nan")
-        return ndcg_score(y, scores, qid=qid, query_weight=query_weight)
+        return ndcg_of_ranker(
+            y,
+            self._scores(X, qid),
+            qid=qid,
+            n_queries=self.n_queries_,
+            query_weight=query_weight,
+            sample_weight=sample_weight,
+        )

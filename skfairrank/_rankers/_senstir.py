@@ -6,14 +6,17 @@ from numbers import Real
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._base import PlackettLuceRanker
+from skfairrank._rankers._setup import n_plain_steps
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._fitting import fit_metric
+from skfairrank.hypotheticals import check_hypotheticals
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
@@ -47,6 +50,7 @@ class SenSTIRRanker(PlackettLuceRanker):
         The fair metric on items. None learns it from the `sensitive_features` of `fit` (without any: the Euclidean metric and a
         warning). A fair metric, such as `SensitiveSubspaceMetric` or another `LinearFairMetric`, is cloned and fitted on the
         training rows; wrapped in `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions.
+        Under "given" None means that hypothetical rows are free, whatever the `sensitive_features`: they are the same item.
     rho : float, default=0.003
         Strength of the regulariser. It has no scale of its own: R is a sum over items, in squared units of scores. 0
         gives the plain ranker, bit for bit. The default suits standardised features, queries of about ten items and the default
@@ -54,9 +58,9 @@ class SenSTIRRanker(PlackettLuceRanker):
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
-validation_fraction, n_iter_no_change, warm_start, random_state, verbose
+validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state, verbose
         As for `PlackettLuceRanker`.
-    adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent"} or Adversary, default="ascent"
+    adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent", "given"} or Adversary, default="ascent"
         How q' is found: by name, with the parameters below that belong to it, or by an object of `skfairrank.adversaries`, which
         brings its own, such as ``ExactBox(0.2, 0.02)``. The closed forms, "exact", "exact_box" and "gaps", are for linear scores.
         "ascent": Adam along the sensitive directions, then freely (the paper's). "exact": the supremum within `subspace_radius`
@@ -64,14 +68,21 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         in each feature, in closed form; what the paper's ascent comes to in effect (docs/exact.md). "gaps": each feature within
         `gap_radius` times the groups' gap in it (the metric's `gaps_`), plus `feature_radius`, in closed form: a weight costs as
         much as its feature gives the group away. "gaps_ascent": the ascent with its first phase along single features instead of
-        directions, in units of `gap_radius` times their gaps.
+        directions, in units of `gap_radius` times their gaps. "given": the worst of the rows that `hypotheticals` and the
+        `X_hypothetical` of `fit` give for an item.
+    hypotheticals : callable, list or dict of callable, Hypotheticals, optional
+        For "given": functions X -> X' that turn rows into what the same items might as well have been, or
+        ``skfairrank.hypotheticals.Hypotheticals(...)``, which has further sources. Functions get the training rows once, as they
+        came to `fit`: as a DataFrame if that is what came, and in a pipeline behind its other steps. Each set of their rows is
+        kept, and is as large as X; rows too many for memory go to `X_hypothetical` as a memory map.
     subspace_step_size, subspace_n_steps : float, int, default=0.05, 20
         Adam's step and number of steps of the subspace attack, in units of the directions (the paper's as, ae). By default it
         reaches about 1: as far as the groups lie apart.
     subspace_init : float, default=0.05
         Its starts are uniform in +-subspace_init.
     subspace_n_starts : int or None, default=4
-        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper.
+        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper. Items share no starts
+        where the score is not linear, where `score_distance` is "centered", or where rows have bounds.
     full_step_size, full_n_steps : float, int, default=0.001, 20
         Adam's step and number of steps of the full attack, in feature units (the paper's fs, fe).
     subspace_radius : float, default=1.0
@@ -87,6 +98,21 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         "paper": lambda by max(d, epsilon) / min(d, epsilon) times (d - epsilon), as the authors' program; where the budget binds
         it swings, and the mean of d is far above epsilon. "auto": "budget"; but where the metric has learned directions with
         ``scale="raw"``, the paper's setting, "paper" for as long as lambda does not swing.
+    score_distance : {"squared", "centered"}, default="squared"
+        How the scores of two queries are compared. "squared": 1/2 ||h(q) - h(q')||^2, the paper's. "centered": the same, of
+        changes less their mean in the query: a change of all scores by one number changes no ranking, so it should cost nothing
+        (docs/exact.md).
+    feature_range : None, "train" or (low, high), default=None
+        For "ascent" and "gaps_ascent": the range of each feature in which attacked items stay; "train": that of the training
+        rows. low and high are numbers, or one number for each feature; -inf and inf are no bounds. An item that lies outside may
+        stay where it is, or move towards the range, but not further out.
+    one_hot_groups : None or list of lists of columns, default=None
+        For "ascent" and "gaps_ascent": columns, by name or position, that are one-hot encoded together, such as ``[["red",
+        "blue"], [5, 6, 7]]``. Attacked items stay on the simplex of each group (entries >= 0 that sum to 1), to which
+        `feature_range` does not apply.
+    fixed_features : None or list of columns, default=None
+        For "ascent" and "gaps_ascent": columns, by name or position, or as a mask, that the attack leaves as they are. One-hot
+        columns that have been scaled belong here: they are on no simplex.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
     relax : float, default=0.0
@@ -98,16 +124,18 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     ----------
     coef_ : ndarray of float64, shape (n_features,)
     metric_ : fair metric
-        As fitted.
+        As fitted. Under "given" None where there is no `metric`, and `hypotheticals` need none.
+    hypotheticals_ : Hypotheticals
+        As fitted; only under "given", with rho > 0.
     lambda_ : float
         Multiplier of the transport budget after the last step (rho times that of the paper's dual). Under "exact_box" and
-        "gaps", which have no budget, it stays where it starts.
+        "gaps", which have no budget, and under "given" without a metric it stays where it starts.
     n_iter_ : int
     history_ : dict of ndarray, each with one entry per step
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
         (mean d_Q(q, q')) and "lambda" (after its update). In steps without the
         regulariser the middle two are 0 and lambda is unchanged.
-    n_queries_, n_features_in_, feature_names_in_, validation_scores_
+    n_queries_, n_features_in_, feature_names_in_, validation_scores_, objectives_
         As for `PlackettLuceRanker`.
 
     Notes
@@ -144,7 +172,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     @stores_parameters(extends=(*ADVERSARIES.values(), PlackettLuceRanker))
     def __init__(self, metric=None, *, rho=0.003, adversary="ascent", fair_start=0.1, relax=0.0, **shared): ...
 
-    def _regularizer(self, batches, y, sensitive_features, rng):
+    def _regularizer(self, batches, y, given, rng):
         adversary = make_adversary(self.adversary, self)
         if self.relax > 0 and not adversary.sets_zeros:
             raise ValueError(
@@ -152,30 +180,55 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             )
         if self.rho > 0 and self.solver == "lbfgs" and not adversary.is_closed_form:
             raise ValueError(NEEDS_CLOSED_FORM)
-        self.metric_ = self._learn_metric(adversary, batches.X, sensitive_features)
+        if self.hypotheticals is not None and not (isinstance(self.adversary, str) and self.adversary == "given"):
+            warn_caller(
+                f'hypotheticals are read by adversary="given" only, and adversary is {self.adversary!r}: training goes without '
+                "them."
+            )
+        self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
+        self.metric_ = self._learn_metric(adversary, batches, y, given.sensitive_features)
         if self.rho == 0:
             return Regularizer()
+        charged = self.metric_
+        if adversary.takes_hypotheticals:
+            charged = None if self.metric is None else self.metric_
+            adversary = adversary.among(self._candidates(adversary.hypotheticals, batches.X, given))
         return Invariance(
             adversary,
-            self.metric_,
+            charged,
             strength=self.rho,
-            n_plain=self._n_plain,
+            n_plain=n_plain_steps(self),
             multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if self.warm_start else INITIAL_MULTIPLIER,
             rng=rng,
         )
 
-    @property
-    def _n_plain(self) -> int:
-        """Steps without the regulariser."""
-        return 0 if self.solver == "lbfgs" else round(float(self.fair_start) * int(self.max_iter))
+    def _candidates(self, hypotheticals, X, given) -> list[np.ndarray]:
+        """The hypothetical rows of all training rows: functions see X as it was given, the score sees what was checked."""
+        hypotheticals = clone(check_hypotheticals(hypotheticals))
+        hypotheticals.fit(given.X, sensitive_features=given.sensitive_features, metric=self.metric_)
+        candidates = []
+        for name, rows in hypotheticals.candidates(given.X, given.X_hypothetical):
+            rows = self._check_rows(rows)
+            if np.array_equal(rows, X):
+                warn_caller(f"The hypothetical {name!r} changes no row of X, and has no effect.")
+            candidates.append(rows)
+        self.hypotheticals_ = hypotheticals
+        return candidates
 
-    def _learn_metric(self, adversary, X, sensitive_features):
+    def _learn_metric(self, adversary, batches, y, sensitive_features):
+        if adversary.takes_hypotheticals and self.metric is None:
+            hypotheticals = check_hypotheticals(adversary.hypotheticals)
+            if hypotheticals.metric is not None or not hypotheticals.needs_metric:
+                return None
+        X, relevance = batches.X, np.empty(len(y))
+        relevance[batches.queries.order] = y
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
         needed = self.rho > 0
         uses_directions = needed and adversary.uses_directions
-        metric = fit_metric(self.metric, X, sensitive_features, needed=needed, uses_directions=uses_directions)
+        how = {"needed": needed, "uses_directions": uses_directions}
+        metric = fit_metric(self.metric, X, sensitive_features, relevance, **how)
         if self.metric is None and uses_directions:
             _warn_if_directions_miss_the_groups(metric)
         return metric

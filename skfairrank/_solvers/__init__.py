@@ -2,6 +2,6 @@
 
 from skfairrank._solvers._adam import train
 from skfairrank._solvers._lbfgs import solve
-from skfairrank._solvers._problem import Problem, TrainingState, mean_utility, utility_and_slope
+from skfairrank._solvers._problem import Problem, TrainingState, mean_utility, objective, utility_and_slope
 
-__all__ = ["Problem", "TrainingState", "mean_utility", "solve", "train", "utility_and_slope"]
+__all__ = ["Problem", "TrainingState", "mean_utility", "objective", "solve", "train", "utility_and_slope"]

@@ -8,6 +8,7 @@ from skfairrank._kernels import linear as _linear
 from skfairrank._kernels.batches import scale_rows
 from skfairrank._regularizers import NOTHING
 from skfairrank._solvers._problem import HISTORY, Problem, TrainingState
+from skfairrank._threads import one_blas_thread
 
 __all__ = ["train"]
 
@@ -28,6 +29,8 @@ class Adam:
         _linear.adam_step(theta, slope, self.m, self.v, first, second)
 
 
+# Products of matrices as small as a batch wait for BLAS threads most of the time, and their number would change bits.
+@one_blas_thread()
 def train(
     problem: Problem,
     state: TrainingState,

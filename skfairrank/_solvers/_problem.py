@@ -10,8 +10,9 @@ import numpy as np
 from skfairrank._gradients import Reinforce, SubsetSum
 from skfairrank._kernels.batches import scale_rows
 from skfairrank._regularizers import Regularizer
+from skfairrank._threads import one_blas_thread
 
-__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility", "utility_and_slope"]
+__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility", "objective", "utility_and_slope"]
 
 #: What the history tells of every step.
 HISTORY = ("utility", "regularizer", "query_distance", "lambda")
@@ -55,6 +56,8 @@ class TrainingState:
     #: Held-out objective after each pass; None without early stopping.
     validation_scores: np.ndarray | None = None
     interrupted: bool = False
+    #: Where it was interrupted, if that was not at `n_iter` of this state.
+    interrupted_at: str = ""
     converged: bool = True
 
 
@@ -76,7 +79,7 @@ def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[floa
 def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
     """Mean expected utility of the queries in which something can be gained; the same at each call.
 
-    Exact for queries of up to 10 items, else from 100 rankings.
+    Exact for queries of up to 10 items where tables say what a ranking is worth, else from 100 rankings.
 
     Parameters
     ----------
@@ -84,11 +87,46 @@ def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
         Default: those of the problem.
     """
     batches = problem.batches if batches is None else batches
-    gradient = SubsetSum() if batches.sizes.max() <= _EXACT_SIZE else Reinforce(_N_SAMPLES)
     total, weight = 0.0, 0.0
     for batch in batches.in_order():
+        gradient = _for_evaluation(batches, batch)
         h = problem.score.values_of_rows(theta, batch.X, batch.rows)
         counted = batch.weight * (np.maximum.reduceat(batch.gain, batch.offsets[:-1]) > 0)
         total += float(counted @ gradient(batch, h, batches.discount)[1])
         weight += float(counted.sum())
     return total / weight if weight > 0 else 0.0
+
+
+@one_blas_thread()
+def objective(problem: Problem, theta: np.ndarray, multiplier: float, at_most: int) -> float:
+    """Mean utility minus the regulariser minus the l2 penalty, at these parameters; the same at each call.
+
+    The utility is exact for queries of up to 10 items, else from 100 rankings. A regulariser that is found by an attack is what
+    one attack finds under this multiplier, from random starts that are the same at each call.
+
+    Parameters
+    ----------
+    at_most : int
+        Of more queries, so many in equal steps are looked at.
+    """
+    batches, n_queries = problem.batches, len(problem.batches.sizes)
+    if n_queries > at_most:
+        batches = batches.subset(np.linspace(0, n_queries - 1, at_most).astype(np.int64))
+    regularizer = problem.regularizer.fresh(np.random.default_rng(0))
+    regularizer.multiplier = multiplier
+    regularizer.begin(batches, problem.score)
+    slope, total = np.zeros(len(theta)), 0.0
+    for batch in batches.in_order():
+        gradient = _for_evaluation(batches, batch)
+        h = problem.score.values_of_rows(theta, batch.X, batch.rows)
+        in_scores, utility = gradient(batch, h, batches.discount)
+        value = regularizer.pull_scores(batch, h, gradient, in_scores)
+        value += regularizer.pull(batch, theta, slope).regularizer
+        total += float(batch.weight @ utility) - regularizer.strength * value * len(utility)
+    return total / len(batches.sizes) - problem.alpha / 2.0 * float(theta @ theta)
+
+
+def _for_evaluation(batches, batch):
+    """What finds the expected utility of queries: exactly where tables say it and that costs less than sampling."""
+    is_exact = batches.sizes.max() <= _EXACT_SIZE and batch.worth is None
+    return SubsetSum() if is_exact else Reinforce(_N_SAMPLES)

@@ -13,6 +13,9 @@ from skfairrank._validation import check_magnitude
 from skfairrank.adversaries._base import Adversary, Attack, gaps_of
 from skfairrank.adversaries._general_ascent import GeneralAscent
 from skfairrank.adversaries._linear_ascent import LinearAscent
+from skfairrank.adversaries._plausible import PLAUSIBLE, read_plausible
+from skfairrank.adversaries._plausible_ascent import PlausibleAscent
+from skfairrank.adversaries._score_distance import SCORE_DISTANCE
 
 __all__ = ["Ascent", "GapsAscent"]
 
@@ -35,11 +38,16 @@ class Ascent(Adversary):
         Starts are uniform in +-subspace_init.
     subspace_n_starts : int or None, default=4
         For linear scores: starts per step, shared by the items of the batch. None draws one for each item, as printed in the
-        paper and as for all other scores.
+        paper, as for all other scores, and as where scores count centered or rows have bounds.
     full_step_size, full_n_steps : float, int, default=0.001, 20
         Adam's step and number of steps of the free move, in feature units (the paper's fs, fe).
     dual_step : {"auto", "budget", "paper"}, default="auto"
         How lambda moves (see `SenSTIRRanker`).
+    score_distance : {"squared", "centered"}, default="squared"
+        How d_R compares the scores of two queries (see `SenSTIRRanker`).
+    feature_range, one_hot_groups, fixed_features
+        Which rows the attack may reach (see `SenSTIRRanker`). Items then differ in where they may go, so that linear scores are
+        attacked item by item, as all others.
     """
 
     _parameter_constraints: dict = {
@@ -51,6 +59,8 @@ class Ascent(Adversary):
         "full_step_size": [Interval(Real, 0, None, closed="left")],
         "full_n_steps": [Interval(Integral, 0, None, closed="left")],
         "dual_step": [StrOptions({"auto", "budget", "paper"})],
+        "score_distance": SCORE_DISTANCE,
+        **PLAUSIBLE,
     }
 
     @stores_parameters
@@ -65,6 +75,10 @@ class Ascent(Adversary):
         full_step_size=0.001,
         full_n_steps=20,
         dual_step="auto",
+        score_distance="squared",
+        feature_range=None,
+        one_hot_groups=None,
+        fixed_features=None,
     ): ...
 
     def prepare(self, batches, score, metric, *, rho, rng):
@@ -94,10 +108,25 @@ class Ascent(Adversary):
         raw, basis, shrink = (
             np.ascontiguousarray(rows, dtype=np.float64) for rows in (raw, metric.basis_, metric.shrink_)
         )
-        if score.is_linear:
+        plausible = self._plausible(batches)
+        is_centered = self.score_distance == "centered"
+        if plausible is not None:
+            return PlausibleAscent(
+                plausible, score, raw, basis, shrink, batches.n_numbers, is_centered=is_centered, **settings
+            )
+        # Items that share a start move alike: centered, that would be no change at all.
+        if score.is_linear and not is_centered:
             n_starts = int(self.subspace_n_starts or 0)
             return LinearAscent(raw, basis, shrink, batches.n_numbers, n_starts=n_starts, **settings)
-        return GeneralAscent(score, raw, basis, shrink, batches.n_numbers, **settings)
+        return GeneralAscent(score, raw, basis, shrink, batches.n_numbers, is_centered=is_centered, **settings)
+
+    def _plausible(self, batches):
+        """The rows that may be reached; None where there is no bound."""
+
+        def rows():
+            return (batch.X[batch.rows] for batch in batches.in_order())
+
+        return read_plausible(self, batches.n_features, getattr(batches, "feature_names", None), rows)
 
 
 class GapsAscent(Ascent):
@@ -106,7 +135,8 @@ class GapsAscent(Ascent):
     Parameters
     ----------
     gap_radius : float, default=1.0
-    epsilon, subspace_step_size, subspace_n_steps, subspace_init, subspace_n_starts, full_step_size, full_n_steps, dual_step
+    epsilon, subspace_step_size, subspace_n_steps, subspace_init, subspace_n_starts, full_step_size, full_n_steps, dual_step, \
+score_distance, feature_range, one_hot_groups, fixed_features
         As for `Ascent`.
     """
 

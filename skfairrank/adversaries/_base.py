@@ -37,7 +37,7 @@ class Prepared(Protocol):
 class Adversary(BaseEstimator):
     """Parameters of an adversary; `prepare` gives the one that works.
 
-    A class of its own needs `prepare`, and may set the three attributes below.
+    A class of its own needs `prepare`, and may set the attributes below.
     """
 
     _parameter_constraints: dict = {}
@@ -48,6 +48,8 @@ class Adversary(BaseEstimator):
     sets_zeros = False
     #: Whether it moves items along the metric's directions, so that it matters what they hold of the groups' difference.
     uses_directions = True
+    #: Whether it has a parameter `hypotheticals` and a method `among`, by which a ranker gives it their candidates.
+    takes_hypotheticals = False
 
     def prepare(self, batches, score, metric, *, rho: float, rng: np.random.Generator) -> Prepared:
         """The adversary for one training set.

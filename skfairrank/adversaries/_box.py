@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from skfairrank._kernels import closed_forms as _closed
 from skfairrank.adversaries._base import Adversary, ClosedForm, gaps_of, linear_only
+from skfairrank.adversaries._score_distance import SCORE_DISTANCE, effective_sizes
 
 __all__ = ["ExactBox", "ExactGaps", "Zeros", "ratio"]
 
@@ -31,20 +32,27 @@ class ExactBox(Adversary):
         Bound r on each coefficient along the metric's directions.
     feature_radius : float, default=0.02
         Bound delta on each coordinate of the free move, in feature units.
+    score_distance : {"squared", "centered"}, default="squared"
+        "centered": changes of scores count less their mean in each query, which puts ``n_q - (n_q mod 2)/n_q`` in place of n_q.
     """
 
-    _parameter_constraints: dict = {"subspace_radius": _RADIUS, "feature_radius": _RADIUS}
+    _parameter_constraints: dict = {
+        "subspace_radius": _RADIUS,
+        "feature_radius": _RADIUS,
+        "score_distance": SCORE_DISTANCE,
+    }
     is_closed_form = sets_zeros = True
 
-    def __init__(self, subspace_radius=1.0, feature_radius=0.02):
+    def __init__(self, subspace_radius=1.0, feature_radius=0.02, score_distance="squared"):
         self.subspace_radius = subspace_radius
         self.feature_radius = feature_radius
+        self.score_distance = score_distance
 
     def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
         self._validate_params()
         linear_only(self, score)
         reach = np.full(batches.n_features, float(self.feature_radius))
-        return Box(batches, metric, metric.directions_, float(self.subspace_radius), reach)
+        return Box(batches, metric, metric.directions_, float(self.subspace_radius), reach, self.score_distance)
 
 
 class ExactGaps(Adversary):
@@ -60,21 +68,24 @@ class ExactGaps(Adversary):
         Bound r on the move of each feature, in units of the groups' gap in it.
     feature_radius : float, default=0.02
         Bound delta on each coordinate of a further move, in feature units.
+    score_distance : {"squared", "centered"}, default="squared"
+        As for `ExactBox`.
     """
 
-    _parameter_constraints: dict = {"gap_radius": _RADIUS, "feature_radius": _RADIUS}
+    _parameter_constraints: dict = {"gap_radius": _RADIUS, "feature_radius": _RADIUS, "score_distance": SCORE_DISTANCE}
     is_closed_form = sets_zeros = True
     uses_directions = False
 
-    def __init__(self, gap_radius=1.0, feature_radius=0.02):
+    def __init__(self, gap_radius=1.0, feature_radius=0.02, score_distance="squared"):
         self.gap_radius = gap_radius
         self.feature_radius = feature_radius
+        self.score_distance = score_distance
 
     def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
         self._validate_params()
         linear_only(self, score)
         reach = float(self.gap_radius) * gaps_of(metric) + float(self.feature_radius)
-        return Box(batches, metric, np.zeros((0, batches.n_features)), 0.0, reach)
+        return Box(batches, metric, np.zeros((0, batches.n_features)), 0.0, reach, self.score_distance)
 
 
 @dataclass
@@ -94,14 +105,17 @@ class Zeros:
 
 
 class Box(ClosedForm):
-    """R = mean_size/2 (r sum_k |V_k.w| + sum_j reach_j |w_j|)^2."""
+    """R = mean_size/2 (r sum_k |V_k.w| + sum_j reach_j |w_j|)^2, with `effective_sizes`."""
 
-    def __init__(self, batches, metric, raw, subspace_radius, reach):
+    def __init__(self, batches, metric, raw, subspace_radius, reach, score_distance="squared"):
         self.raw = np.ascontiguousarray(raw, dtype=np.float64)
         self.basis = np.array(metric.basis_, dtype=np.float64, order="C")
         self.shrink = np.array(metric.shrink_, dtype=np.float64)
         self.subspace_radius, self.reach = subspace_radius, reach
-        self.mean_size = float((batches.sizes * batches.weights).mean())
+        sizes = effective_sizes(batches.sizes, score_distance)
+        self.mean_size = float((sizes * batches.weights).mean())
+        #: Of the sizes themselves.
+        self.actual_size = float((batches.sizes * batches.weights).mean())
 
     def measure(self, w):
         gradient = np.empty(len(w))
@@ -111,11 +125,12 @@ class Box(ClosedForm):
         return value, spent, gradient, None
 
     def of_sizes(self, w, sizes) -> np.ndarray:
-        """1/2 ||h(q) - h(q')||^2 of queries of these sizes, shape (n_queries,)."""
+        """1/2 ||h(q) - h(q')||^2 of queries of these sizes, shape (n_queries,), of scores as they stand."""
         return np.asarray(sizes) * (self.measure(w)[0] / self.mean_size)
 
     def dual_norm(self, slope):
-        return max(map(ratio, np.abs(slope), self.reach), default=0.0)
+        steepest = max(map(ratio, np.abs(slope), self.reach), default=0.0)
+        return steepest * ratio(self.actual_size**0.5, self.mean_size**0.5)
 
     def zeros(self, w, *, tolerance=1e-10) -> Zeros:
         """Which weights and which directions are zero, relative to the largest weight."""

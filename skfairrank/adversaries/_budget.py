@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 from skfairrank._kernels import closed_forms as _closed
 from skfairrank.adversaries._base import Adversary, ClosedForm, linear_only
 from skfairrank.adversaries._box import START_WIDTH, ratio
+from skfairrank.adversaries._score_distance import SCORE_DISTANCE, effective_sizes
 
 __all__ = ["ExactBudget"]
 
@@ -26,28 +27,37 @@ class ExactBudget(Adversary):
         Bound on the mean d_Q, in squared feature units.
     subspace_radius : float, default=1.0
         Bound r on the norm of the sensitive move, in feature units.
+    score_distance : {"squared", "centered"}, default="squared"
+        "centered": changes of scores count less their mean in each query. With ``s_q^2 = 1 - (n_q mod 2)/n_q^2`` that is
+        ``R = mean_q n_q/2 (a s_q + b u_q)^2`` over the queries of two items and more.
     """
 
     _parameter_constraints: dict = {
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "subspace_radius": [Interval(Real, 0, None, closed="left")],
+        "score_distance": SCORE_DISTANCE,
     }
     is_closed_form = True
 
-    def __init__(self, epsilon=0.01, subspace_radius=1.0):
+    def __init__(self, epsilon=0.01, subspace_radius=1.0, score_distance="squared"):
         self.epsilon = epsilon
         self.subspace_radius = subspace_radius
+        self.score_distance = score_distance
 
     def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
         self._validate_params()
         linear_only(self, score)
-        return Budget(batches, metric, float(self.epsilon), float(self.subspace_radius), rho)
+        return Budget(batches, metric, float(self.epsilon), float(self.subspace_radius), rho, self.score_distance)
 
 
 class Budget(ClosedForm):
-    """R of `ExactBudget`; `shares` are the fractions of queries (weighted) that have the distinct sizes."""
+    """R of `ExactBudget`; `shares` are the fractions of queries (weighted) that have the distinct sizes.
 
-    def __init__(self, batches, metric, epsilon, radius, rho):
+    Centered, a query spends u_q^2 = s_q^2 v_q^2, and its n_q/2 (a s_q + b u_q)^2 is s_q^2 n_q/2 (a + b v_q)^2: as if the fraction
+    of queries of its size were s_q^2 times what it is.
+    """
+
+    def __init__(self, batches, metric, epsilon, radius, rho, score_distance="squared"):
         self.epsilon, self.radius, self.rho = epsilon, radius, float(rho)
         self.basis = np.array(metric.basis_, dtype=np.float64, order="C")
         self.shrink = np.array(metric.shrink_, dtype=np.float64)
@@ -55,7 +65,11 @@ class Budget(ClosedForm):
         self.free = self.basis[self.shrink == 1.0]
         sizes, of_query = np.unique(batches.sizes, return_inverse=True)
         weight = np.bincount(of_query, weights=batches.weights)
-        self.sizes, self.shares = sizes[weight > 0].astype(np.float64), weight[weight > 0] / weight.sum()
+        share, sizes = weight / weight.sum(), sizes.astype(np.float64)
+        counting = effective_sizes(sizes, score_distance) / sizes * share
+        self.sizes, self.shares = sizes[counting > 0], counting[counting > 0]
+        #: By how much larger weights may be than if scores were compared as they stand.
+        self.stretch = ratio((share @ sizes) ** 0.5, (counting @ sizes) ** 0.5)
 
     def measure(self, w):
         gradient = np.empty(len(w))
@@ -72,7 +86,7 @@ class Budget(ClosedForm):
         return self.radius * float(np.linalg.norm(self.free @ w)), b if b > 1e-12 * np.linalg.norm(w) else 0.0
 
     def of_sizes(self, w, sizes) -> np.ndarray:
-        """1/2 ||h(q) - h(q')||^2 of queries of these sizes where the budget is spent at its best, shape (n_queries,)."""
+        """1/2 ||h(q) - h(q')||^2 of queries of these sizes where the budget is spent at its best, of scores as they stand."""
         sizes = np.asarray(sizes, dtype=np.float64)
         a, b = self.norms(w)
         if b == 0 or self.epsilon == 0:
@@ -90,7 +104,7 @@ class Budget(ClosedForm):
 
     def dual_norm(self, slope):
         sensitive, fair = np.linalg.norm(self.free @ slope), np.linalg.norm(self.scaled(slope, 1.0 - self.shrink))
-        return max(ratio(sensitive, self.radius), ratio(fair, np.sqrt(self.epsilon)))
+        return self.stretch * max(ratio(sensitive, self.radius), ratio(fair, np.sqrt(self.epsilon)))
 
     def scaled(self, x, factors):
         """x with its part along each row of the metric's basis multiplied by a factor."""

@@ -22,7 +22,7 @@ N_RANDOM_DRAWS = 20
 SOFTENED = ", softened"
 Judge = Callable[[Experiment, Any], dict[str, float]]
 # What a strength is called, where it is not rho.
-STRENGTHS = {"Fair-PG-Rank": "weight", SOFTENED: "scores times"}
+STRENGTHS = {"Fair-PG-Rank": "weight", "LightGBM, gaps": "strength", SOFTENED: "scores times"}
 
 
 class Softened(BaseEstimator):

@@ -16,6 +16,8 @@ __all__ = ["Attribute", "read_attributes", "read_column", "said_of"]
 
 # Whole numbers of so few values are more often codes of categories than amounts.
 _FEW = 10
+# Whose parameter `categorical` messages name.
+OWNER = "SensitiveSubspaceMetric"
 # Of several classes, one of fewer rows than this, and less than a fiftieth of all, is warned of.
 _SMALL = 20
 
@@ -47,7 +49,7 @@ class Attribute:
         return 0 if self.labels is None else len(self.labels)
 
 
-def read_attributes(sensitive_features, n_rows: int, categorical) -> list[Attribute]:
+def read_attributes(sensitive_features, n_rows: int, categorical, *, owner=OWNER) -> list[Attribute]:
     """The columns of `sensitive_features`, each as numbers or as classes.
 
     Parameters
@@ -56,6 +58,8 @@ def read_attributes(sensitive_features, n_rows: int, categorical) -> list[Attrib
     n_rows : int
     categorical : None, bool, or list of attribute names or positions
         What the user says of whole numbers; see `SensitiveSubspaceMetric`.
+    owner : str
+        The class whose parameter `categorical` is, for messages.
 
     Raises
     ------
@@ -75,13 +79,13 @@ def read_attributes(sensitive_features, n_rows: int, categorical) -> list[Attrib
             series = series.infer_objects()
         if len(series) != n_rows:
             raise ValueError(f"sensitive_features has {len(series)} entries for {n_rows} rows: give one per row.")
-        attributes.append(_read(series, f"attribute {name}", f"sensitive_features (attribute {name})", said[k]))
+        attributes.append(_read(series, f"attribute {name}", f"sensitive_features (attribute {name})", said[k], owner))
     return attributes
 
 
 def read_column(values: np.ndarray, name: str, categorical: bool | None) -> Attribute:
     """A column of X as an attribute: two values are classes, and so are more where the user says so."""
-    return _read(pd.Series(values), name, f"X ({name})", categorical)
+    return _read(pd.Series(values), name, f"X ({name})", categorical, OWNER)
 
 
 def said_of(names: list, categorical, what: str) -> list[bool | None]:
@@ -129,7 +133,7 @@ def _columns(sensitive_features):
     return [(0, values)] if values.ndim == 1 else list(enumerate(values.T))
 
 
-def _read(series: pd.Series, name: str, place: str, categorical: bool | None) -> Attribute:
+def _read(series: pd.Series, name: str, place: str, categorical: bool | None, owner: str) -> Attribute:
     if series.isna().any():
         raise ValueError(f"{place} has missing values: drop those rows, or make missing a group of its own.")
     is_category = isinstance(series.dtype, pd.CategoricalDtype)
@@ -139,13 +143,13 @@ def _read(series: pd.Series, name: str, place: str, categorical: bool | None) ->
             shown = ", ".join(f"{value:g}" for value in distinct)
             warn_caller(
                 f"{place} has {len(distinct)} distinct whole numbers ({shown}), which are taken for amounts: one direction, "
-                "along which the attribute grows. If they are codes of categories, set categorical=True in "
-                "SensitiveSubspaceMetric or pass strings; if they are amounts, categorical=False says so."
+                f"along which the attribute grows. If they are codes of categories, set categorical=True in {owner} or pass "
+                "strings; if they are amounts, categorical=False says so."
             )
         return Attribute(name, amounts)
     codes, labels = sorted_codes(np.asarray(series.astype(object) if is_category else series), place)
     if not is_category and not categorical:
-        remedy = "categorical=True in SensitiveSubspaceMetric, or a pandas categorical"
+        remedy = f"categorical=True in {owner}, or a pandas categorical"
         refuse_amounts_as_text(labels, place, remedy)
         if len(labels) > 20 and 2 * len(labels) > len(series):
             raise ValueError(

@@ -11,11 +11,12 @@ from skfairrank._kernels import plans
 from skfairrank._threads import over_queries
 from skfairrank.fair_metrics._projection import shrink_along
 
-__all__ = ["distances_between", "fair_features", "large_distance", "transposed"]
+__all__ = ["distances_between", "distances_of_rows", "fair_features", "large_distance", "transposed"]
 
 # Measured (benchmarks/nearest.py): from so many pairs of items on, the network simplex of POT is faster than shortest paths.
 # Between queries of one size, where a plan is a pairing, that is much later.
 _LARGE, _LARGE_PAIRING = 3_000, 1_000_000
+_ROWS = 1 << 14  # rows that are copied at once
 
 
 def fair_features(X, X_other, metric):
@@ -57,6 +58,45 @@ def fair_features(X, X_other, metric):
         )
     largest = max(np.abs(X).max(), np.abs(X_other).max()) * np.abs(shrink).max(initial=1.0)
     return Z, Z_other, float(8.0 * np.finfo(float).eps * np.sqrt(X.shape[1]) * largest)
+
+
+def distances_of_rows(X, X_other, metric):
+    """d_X, the squared distance, between each row and the one in its place; 0 where rounding alone tells them apart.
+
+    Parameters
+    ----------
+    X, X_other : ndarray of float32 or float64, shape (n_rows, n_features)
+        May be memory-mapped; they are read by blocks.
+    metric : fitted fair metric
+        Of which `basis_` and `shrink_` are read.
+
+    Returns
+    -------
+    distances : ndarray of float64, shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If a distance is not finite.
+    """
+    basis, shrink = (np.asarray(getattr(metric, name), dtype=np.float64) for name in ("basis_", "shrink_"))
+    distances = np.empty(len(X))
+    for start in range(0, len(X), _ROWS):
+        here = slice(start, start + _ROWS)
+        a, b = (np.asarray(rows[here], dtype=np.float64) for rows in (X, X_other))
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = (shrink_along(b - a, basis, shrink) ** 2).sum(axis=1)
+        # Rows are as exact as the type in which they were given.
+        size = np.maximum(np.abs(a), np.abs(b)).max(axis=1, initial=0.0) * np.abs(shrink).max(initial=1.0)
+        blur = 8.0 * np.finfo(np.result_type(X.dtype, X_other.dtype, np.float32)).eps * np.sqrt(a.shape[1])
+        squares[np.sqrt(squares) <= blur * size] = 0.0
+        distances[here] = squares
+    if not np.isfinite(distances).all():
+        raise ValueError(
+            "The squared distance between a row and its counterpart is not finite: features are too large. Scale them, for "
+            "instance by StandardScaler."
+        )
+    return distances
 
 
 def transposed(Z, offsets):

@@ -20,7 +20,7 @@ _ACCEPTED = (
 )
 
 
-def fit_metric(metric, X, sensitive_features=None, *, needed=True, uses_directions=True):
+def fit_metric(metric, X, sensitive_features=None, y=None, *, needed=True, uses_directions=True):
     """The fitted fair metric from what `SenSTIRRanker(metric=...)` accepts; what is passed is left as it is.
 
     Parameters
@@ -30,6 +30,8 @@ def fit_metric(metric, X, sensitive_features=None, *, needed=True, uses_directio
     sensitive_features : array-like, optional
         Given to the metric's `fit` where that takes them. A SensitiveSubspaceMetric uses them only where it has neither
         directions nor sensitive_columns.
+    y : array-like of float, shape (n_rows,), optional
+        Relevances, for a SensitiveSubspaceMetric that compares groups at equal relevance.
     needed : bool
         False says nothing where nothing is sensitive.
     uses_directions : bool
@@ -53,7 +55,7 @@ def fit_metric(metric, X, sensitive_features=None, *, needed=True, uses_directio
     else:
         metric = clone(metric, safe=False)
     if isinstance(metric, SensitiveSubspaceMetric):
-        return metric._fit(X, sensitive_features, warn=needed, uses_directions=uses_directions)
+        return metric._fit(X, sensitive_features, y, warn=needed, uses_directions=uses_directions)
     given = {"sensitive_features": sensitive_features} if _takes_sensitive_features(metric) else {}
     try:
         inspect.signature(metric.fit).bind(X, **given)

@@ -11,10 +11,11 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._features import validate_features
+from skfairrank._features import column_positions, validate_features
 from skfairrank._warnings import warn_caller
 from skfairrank.fair_metrics._attributes import read_attributes, read_column, said_of
 from skfairrank.fair_metrics._base import LinearFairMetric
+from skfairrank.fair_metrics._conditional import ConditionalDifference
 from skfairrank.fair_metrics._differences import Difference
 from skfairrank.fair_metrics._projection import orthonormal_rows
 from skfairrank.fair_metrics._rows import canonical_order
@@ -40,13 +41,15 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     sensitive_columns : list of int or str, int or str, optional
         Columns of X that are sensitive, by position or name. Each contributes a direction among the columns not named here, and
         its own basis vector.
-    direction : {"coefficients", "difference"}, default="coefficients"
+    direction : {"coefficients", "difference", "conditional_difference"}, default="coefficients"
         What is learned. "coefficients", as in the paper: the coefficients of a linear model that predicts the attribute. They say
         what *predicts* the group; where features are correlated that is not how the groups *differ*, and a ranker told to ignore
         it may go on telling the groups apart: `summary` says how much of the difference the directions hold. "difference": how
         the groups differ, i.e. the difference of their mean rows; of a numeric attribute the change of the features that goes
         with one standard deviation; of more than two classes the principal directions of their means, the fewest that hold nine
-        tenths of the difference. See the user guide for when each is wanted.
+        tenths of the difference. "conditional_difference": the same, and the gaps too, among rows of equal relevance `y`: the
+        coefficients of the features on the attribute beside an intercept for each level of y. It charges only for what labels do
+        not explain; so where labels are biased it leaves that bias in. See the user guide for when each is wanted.
     scale : {"gap", "raw"}, default="gap"
         Length of learned coefficients, which the attack of `SenSTIRRanker` takes as its unit. "gap": as far as the groups lie
         apart along the direction (of a numeric attribute: per standard deviation), so that a step of 1 leads from group to group.
@@ -108,7 +111,7 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     _parameter_constraints: dict = {
         "directions": ["array-like", None],
         "sensitive_columns": ["array-like", str, numbers.Integral, None],
-        "direction": [StrOptions({"coefficients", "difference"})],
+        "direction": [StrOptions({"coefficients", "difference", "conditional_difference"})],
         "scale": [StrOptions({"gap", "raw"})],
         "categorical": ["boolean", "array-like", str, numbers.Integral, None],
         "classifier": [HasMethods("fit"), None],
@@ -149,7 +152,8 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         Parameters
         ----------
         X : array-like, shape (n_rows, n_features)
-        y : ignored
+        y : array-like of float, shape (n_rows,), optional
+            Relevance of each row; for ``direction="conditional_difference"`` only.
         sensitive_features : array-like, shape (n_rows,) or (n_rows, n_attributes), optional
             Sensitive attributes, one or several columns, used where neither `directions` nor `sensitive_columns` is set.
 
@@ -158,9 +162,9 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         ValueError
             If directions do not fit X, a named column is not in X, or sensitive features have missing values or another length.
         """
-        return self._fit(X, sensitive_features, warn=True)
+        return self._fit(X, sensitive_features, y, warn=True)
 
-    def _fit(self, X, sensitive_features, *, warn, uses_directions=True):
+    def _fit(self, X, sensitive_features, y=None, *, warn, uses_directions=True):
         self._validate_params()
         X = validate_features(self, X, dtype=[np.float64, np.float32])
         if self.directions is not None and self.sensitive_columns is not None:
@@ -172,9 +176,9 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             gaps = np.abs(directions).max(axis=0)
         else:
             if self.sensitive_columns is not None:
-                learned = self._learn_from_columns(X)
+                learned = self._learn_from_columns(X, y)
             elif sensitive_features is not None:
-                learned = self._learn_from_features(X, sensitive_features)
+                learned = self._learn_from_features(X, y, sensitive_features)
             elif warn:
                 warn_caller(
                     "Nothing is treated as sensitive: the metric has no directions and no sensitive_columns, and fit got "
@@ -248,7 +252,7 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             )
         return directions
 
-    def _learn_from_columns(self, X):
+    def _learn_from_columns(self, X, y):
         """(difference, directions) of each sensitive column: a direction among the columns not named, and its own axis."""
         columns = self._column_positions()
         names = [self._column_name(column) for column in columns]
@@ -259,21 +263,36 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         for column, name, is_categorical in zip(columns, names, said, strict=True):
             values = X[:, column].astype(np.float64)
             attribute = read_column(values, f"column {name}", is_categorical)
-            order = canonical_order(X, values, distinct=self.distinct)
-            difference = Difference(X, attribute, order)
+            difference, order = self._difference(X, y, attribute)
             rows = self._directions_of(X, difference, order, rest)
             gap = difference.gaps[column] if self.scale == "gap" else 1.0
             learned.append((difference, np.vstack([rows, np.eye(X.shape[1])[[column]] * (gap if gap > 0 else 1.0)])))
         return learned
 
-    def _learn_from_features(self, X, sensitive_features):
+    def _learn_from_features(self, X, y, sensitive_features):
         """(difference, directions) of each attribute."""
         learned, everywhere = [], np.ones(X.shape[1], bool)
         for attribute in read_attributes(sensitive_features, len(X), self.categorical):
-            order = canonical_order(X, attribute.values, distinct=self.distinct)
-            difference = Difference(X, attribute, order)
+            difference, order = self._difference(X, y, attribute)
             learned.append((difference, self._directions_of(X, difference, order, everywhere)))
         return learned
+
+    def _difference(self, X, y, attribute):
+        """How the groups of an attribute differ, and the rows that count, in their order."""
+        if self.direction != "conditional_difference":
+            order = canonical_order(X, attribute.values, distinct=self.distinct)
+            return Difference(X, attribute, order), order
+        if y is None:
+            raise ValueError(
+                'direction="conditional_difference" compares rows of equal relevance: fit needs y, one relevance for each row.'
+            )
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        if y.shape != (len(X),):
+            raise ValueError(f"y has shape {y.shape} for {len(X)} rows: give one relevance for each row.")
+        levels = np.unique(y, return_inverse=True)[1]
+        cells = np.unique(np.column_stack([attribute.values, levels]), axis=0, return_inverse=True)[1].reshape(-1)
+        order = canonical_order(X, cells.astype(np.float64), distinct=self.distinct)
+        return ConditionalDifference(X, attribute, order, levels), order
 
     def _directions_of(self, X, difference, order, among):
         """Directions of one attribute, shape (n_directions, n_features), zero but in the columns `among`."""
@@ -285,7 +304,7 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             )
         if attribute.n_classes == 1 or not among.any():
             return np.zeros((0, X.shape[1]))
-        if self.direction == "difference":
+        if self.direction != "coefficients":
             return difference.directions(among)
         coefficients = self._coefficients(X, attribute, order[: self.max_rows], among)
         directions = np.zeros((len(coefficients), X.shape[1]))
@@ -332,39 +351,5 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         return int(position) if names is None else str(names[position])
 
     def _column_positions(self):
-        one = isinstance(self.sensitive_columns, (str, numbers.Integral))
-        named = [self.sensitive_columns] if one else list(self.sensitive_columns)
-        if named and all(isinstance(column, (bool, np.bool_)) for column in named):
-            if len(named) != self.n_features_in_:
-                raise ValueError(
-                    f"sensitive_columns is a mask of {len(named)} entries, but X has {self.n_features_in_} columns."
-                )
-            named = np.flatnonzero(named).tolist()
-        if not named:
-            raise ValueError("sensitive_columns is empty: name at least one column, or leave it None.")
         names = getattr(self, "feature_names_in_", None)
-        positions = []
-        for column in named:
-            if isinstance(column, str):
-                if names is None:
-                    raise ValueError(
-                        f"sensitive_columns names {column!r}, but X has no column names (an earlier step may have dropped "
-                        'them). Call set_output(transform="pandas") on the pipeline, or give column positions.'
-                    )
-                found = np.flatnonzero(names == column)
-                if not len(found):
-                    raise ValueError(
-                        f"sensitive_columns names {column!r}, which is not among the columns {list(names)}: name it as "
-                        "it arrives here (ColumnTransformer prefixes names unless verbose_feature_names_out=False)."
-                    )
-                positions.append(int(found[0]))
-            else:
-                if not isinstance(column, numbers.Integral):
-                    raise TypeError(
-                        f"sensitive_columns has {column!r}: give positions (ints) or names (strings) of columns."
-                    )
-                position = int(column)
-                if not -self.n_features_in_ <= position < self.n_features_in_:
-                    raise ValueError(f"sensitive_columns has {position}, but X has {self.n_features_in_} columns.")
-                positions.append(position % self.n_features_in_)
-        return list(dict.fromkeys(positions))
+        return column_positions(self.sensitive_columns, "sensitive_columns", self.n_features_in_, names)

@@ -15,6 +15,7 @@ from skfairrank.inspection._nearest import NearestQueries, nearest_queries
 from skfairrank.inspection._path import PathDisplay
 from skfairrank.inspection._report import AuditReport, audit_report
 from skfairrank.inspection._score_contours import ScoreContourDisplay
+from skfairrank.inspection._temperature_display import TemperatureDisplay
 from skfairrank.inspection._tradeoff import TradeoffDisplay
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "RankDisplacementDisplay",
     "ScoreContourDisplay",
     "SensitiveDirectionsDisplay",
+    "TemperatureDisplay",
     "TradeoffDisplay",
     "TrainingHistoryDisplay",
     "audit",

@@ -20,7 +20,7 @@ from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._kendall import kendall_tau
 from skfairrank.metrics._ndcg import ndcg, warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import Deterministic, PlackettLuce, Policy, expected_exposure, make_policy
 
 __all__ = ["audit"]
@@ -70,7 +70,8 @@ def audit(
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,), optional
-        The group of each row.
+        The group of each row. An estimator that asks for it when it predicts (`skfairrank.postprocessing`) gets it too, for
+        hypothetical rows that of the rows whose place they take.
     X_hypothetical : array-like of shape (n_rows, n_features), or callable, optional
         Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column.
     metric : fitted SensitiveSubspaceMetric, optional
@@ -82,7 +83,9 @@ def audit(
     policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
         Whose exposure ``disparity`` and ``exposure_difference`` measure: that of the list by descending scores, which
         users see; of rankings drawn from the scores' Plackett-Luce policy, as in the paper; or of another policy, such as
-        ``skfairrank.policies.PlackettLuce(temperature=0.5)``, which brings settings of its own.
+        ``skfairrank.policies.PlackettLuce(temperature=0.5)``, which brings settings of its own. A ranker that draws its rankings
+        by a rule of its own (`skfairrank.postprocessing.ExposureLPRanker`) is judged by that rule, in all columns but those of
+        hypothetical rows.
     k : int, optional
         Only ranks 1 to k count, for both NDCG and the exposure columns.
     n_samples : int or "exact", default=100
@@ -144,11 +147,12 @@ def audit(
     warn_unless_order_matters(queries.group(y), queries, "ndcg")
     measured: dict[str, dict[str, PerQuery]] = {}
     for name, fitted in named.items():
-        s = queries.group(_scores(fitted, X, qid, len(y), "X"))
-        exposures = [expected_exposure(policy, s, queries, k) for policy in policies]
+        s = queries.group(_scores(fitted, X, qid, len(y), "X", sensitive_features))
+        own = own_policy(fitted, X, qid=qid, sensitive_features=sensitive_features)
+        exposures = [expected_exposure(policy if own is None else own, s, queries, k) for policy in policies]
         measures = _accuracy(queries.group(y), exposures[:2], queries, k)
         if hypothetical[name] is not None:
-            other = _scores(fitted, hypothetical[name], qid, len(y), "X_hypothetical")
+            other = _scores(fitted, hypothetical[name], qid, len(y), "X_hypothetical", sensitive_features)
             measures |= _stability(s, queries.group(other), queries)
         if group is not None:
             exposure = exposures[policies.index(shown)]
@@ -189,8 +193,9 @@ def _hypothetical_rows(named, X, qid, X_hypothetical, metric) -> dict:
     return {name: found[steps] for name, steps in spaces.items()}
 
 
-def _scores(estimator, X, qid, n_rows, name):
-    scores = check_scores(ranking_scores(estimator, X, qid=qid), name=f"scores of {name}")
+def _scores(estimator, X, qid, n_rows, name, sensitive_features):
+    scores = ranking_scores(estimator, X, qid=qid, sensitive_features=sensitive_features)
+    scores = check_scores(scores, name=f"scores of {name}")
     if len(scores) != n_rows:
         raise ValueError(f"{name} has {len(scores)} rows and y has {n_rows}: they must describe the same rows.")
     return scores

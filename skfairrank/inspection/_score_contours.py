@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from skfairrank._validation import check_scores
 from skfairrank.inspection._plot import axes_for, legend_outside
-from skfairrank.metrics._predictions import asks_for_qid, ranking_scores, scoring_method, unwrapped
+from skfairrank.metrics._predictions import asks_for, ranking_scores, scoring_method, unwrapped
 
 __all__ = ["ScoreContourDisplay"]
 
@@ -119,7 +119,7 @@ class ScoreContourDisplay:
         -------
         display : ScoreContourDisplay
         """
-        if asks_for_qid(unwrapped(estimator), scoring_method(estimator)):
+        if asks_for(unwrapped(estimator), scoring_method(estimator), "qid"):
             raise ValueError(
                 f"The scores of this {type(estimator).__name__} depend on all rows of a query (a step of it asks for qid), so "
                 "there is no score at a point. Draw the items' own scores by from_predictions."

@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairrank._adapters import QueryRanker
 from skfairrank.fair_metrics._fitting import unfrozen
-from skfairrank.metrics._predictions import call_with_qid, unwrapped
+from skfairrank.metrics._predictions import call_with_metadata, unwrapped
 
 __all__ = ["steps_to_metric", "transformed"]
 
@@ -40,7 +40,7 @@ def steps_to_metric(metric, named, X, qid) -> dict:
 def transformed(steps, X, qid):
     """X behind fitted transformers; `qid` goes to those that request it."""
     for step in steps:
-        X = call_with_qid(step, "transform", X, qid)
+        X = call_with_metadata(step, "transform", X, qid=qid)
     return X
 
 

@@ -28,6 +28,7 @@ from skfairrank.metrics._scorers import (
     make_kendall_tau_scorer,
     make_ndcg_scorer,
     make_stochastic_ndcg_scorer,
+    make_utility_scorer,
     ndcg_scorer,
     neg_attention_inequity_scorer,
     neg_expected_exposure_loss_scorer,
@@ -38,6 +39,7 @@ from skfairrank.metrics._scorers import (
     neg_individual_exposure_disparity_scorer,
     stochastic_ndcg_scorer,
 )
+from skfairrank.metrics._utility import utility_score
 
 __all__ = [
     "QueryScorer",
@@ -63,6 +65,7 @@ __all__ = [
     "make_kendall_tau_scorer",
     "make_ndcg_scorer",
     "make_stochastic_ndcg_scorer",
+    "make_utility_scorer",
     "ndcg_score",
     "ndcg_scorer",
     "neg_attention_inequity_scorer",
@@ -74,4 +77,5 @@ __all__ = [
     "neg_individual_exposure_disparity_scorer",
     "stochastic_ndcg_score",
     "stochastic_ndcg_scorer",
+    "utility_score",
 ]

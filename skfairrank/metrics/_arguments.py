@@ -12,7 +12,7 @@ from skfairrank._queries import Queries
 from skfairrank._validation import check_scores
 from skfairrank.policies import Policy
 
-__all__ = ["grouped_scores", "ranked_rows"]
+__all__ = ["scored_rows", "ranked_rows"]
 
 
 def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np.ndarray]:
@@ -26,12 +26,12 @@ def ranked_rows(s, qid, policy: Policy, k=None) -> tuple[Queries, np.ndarray, np
     policy : Policy
     k : int, optional
     """
-    queries, grouped = grouped_scores(s, qid, policy)
+    queries, grouped = scored_rows(s, qid, policy)
     discount = discounts(int(queries.sizes.max()), k)
     return queries, discount, policy.expected_discounts(grouped, queries, discount)
 
 
-def grouped_scores(s, qid, policy: Policy) -> tuple[Queries, Any]:
+def scored_rows(s, qid, policy: Policy) -> tuple[Queries, Any]:
     """The queries, and the checked scores grouped by query; None where the policy needs none and there are none."""
     if s is None and not getattr(policy, "needs_scores", True):
         return Queries.from_qid(qid, 0 if qid is None else _num_samples(qid)), None

@@ -12,7 +12,7 @@ from skfairrank._gains import discounts
 from skfairrank._queries import Queries
 from skfairrank._validation import check_relevance
 from skfairrank._warnings import warn_caller
-from skfairrank.metrics._arguments import grouped_scores
+from skfairrank.metrics._arguments import scored_rows
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.policies import Deterministic, make_policy
 
@@ -222,6 +222,6 @@ def attention_inequity(
 
 def _exposed(s, qid, policy, patience, k):
     """The queries, what each row is expected to get, grouped by query, and the table by rank."""
-    queries, s = grouped_scores(s, qid, policy)
+    queries, s = scored_rows(s, qid, policy)
     table = attention_by_rank(int(queries.sizes.max()), patience, k)
     return queries, policy.expected_discounts(s, queries, table), table

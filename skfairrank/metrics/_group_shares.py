@@ -13,7 +13,7 @@ import numpy as np
 from skfairrank._arguments import names_queries
 from skfairrank._gains import discounts
 from skfairrank._random import as_generator
-from skfairrank.metrics._arguments import grouped_scores
+from skfairrank.metrics._arguments import scored_rows
 from skfairrank.metrics._attention import attention_by_rank
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._per_query import PerQuery
@@ -248,7 +248,7 @@ class _Shares:
         if isinstance(policy, str) and random_state is not None and not isinstance(random_state, Integral):
             random_state = int(as_generator(random_state).integers(2**63))
         self.policy = make_policy(policy, n_samples=n_samples, random_state=random_state)
-        self.queries, self.s = grouped_scores(s, qid, self.policy)
+        self.queries, self.s = scored_rows(s, qid, self.policy)
         labels, group = check_groups(sensitive_features, self.queries.n_rows)
         self.member = np.eye(len(labels))[self.queries.group(group)]
         self.of_items = self._sums(1.0) / self.queries.sizes[:, None]

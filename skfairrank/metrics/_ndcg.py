@@ -205,14 +205,14 @@ def ndcg(y, expected_discount, queries, discount, metric, *, gain="exp2", replac
     return PerQuery(values, defined, metric, "they have no relevant row", replace_undefined_by)
 
 
-def warn_unless_order_matters(y: np.ndarray, queries: Queries, metric: str) -> None:
-    """Say so where NDCG is 1 for every ranker, in each of several queries; `y` grouped by query."""
+def warn_unless_order_matters(y: np.ndarray, queries: Queries, metric: str, outcome: str = "has NDCG 1") -> None:
+    """Say so where every order comes out alike (NDCG is 1) in each of several queries; `y` grouped by query."""
     first = y[: queries.offsets[1]]
     if queries.n_queries == 1 or (first != first[0]).any():  # as in most data
         return
     if y.any() and not queries.differ_within(y).any():
         warn_caller(
             f"{metric} measures nothing here: within each of {queries.n_queries} queries all relevances are equal, so every "
-            "order has NDCG 1. Check y, and that qid names queries and not rows.",
+            f"order {outcome}. Check y, and that qid names queries and not rows.",
             UndefinedMetricWarning,
         )

@@ -1,4 +1,4 @@
-"""Scores of rows from any fitted estimator; `qid` goes with them where the estimator, or a step of it, asks for it."""
+"""Scores of rows from any fitted estimator; `qid` and group labels go with them where it, or a step of it, asks for them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object
 
-__all__ = ["asks_for_qid", "call_with_qid", "ranking_scores", "scoring_method", "unwrapped"]
+__all__ = ["asks_for", "call_with_metadata", "own_policy", "ranking_scores", "scoring_method", "unwrapped"]
 
 
-def ranking_scores(estimator, X, *, qid=None) -> np.ndarray:
+def ranking_scores(estimator, X, *, qid=None, sensitive_features=None) -> np.ndarray:
     """Scores of rows, higher is better, from any fitted estimator.
 
     Parameters
@@ -26,6 +26,8 @@ def ranking_scores(estimator, X, *, qid=None) -> np.ndarray:
     qid : array-like, shape (n_rows,), optional
         The query of each row. It reaches the estimator, or steps of a pipeline, that request it for this method (as a step that
         centres features within each query does), whether or not metadata routing is enabled.
+    sensitive_features : array-like, shape (n_rows,), optional
+        The group of each row, for an estimator that asks for it when it predicts, as a re-ranker does; by the same rules.
 
     Returns
     -------
@@ -38,7 +40,7 @@ def ranking_scores(estimator, X, *, qid=None) -> np.ndarray:
         labels are no scores, and its probabilities no Plackett-Luce scores.
     """
     name, method = type(estimator).__name__, scoring_method(estimator)
-    scores = np.asarray(call_with_qid(estimator, method, X, qid))
+    scores = np.asarray(call_with_metadata(estimator, method, X, qid=qid, sensitive_features=sensitive_features))
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
     if scores.ndim != 1:
@@ -59,44 +61,66 @@ def scoring_method(estimator) -> str:
     )
 
 
-def call_with_qid(estimator, method: str, X, qid):
-    """``estimator.method(X)``, or ``estimator.method(X, qid=qid)`` where that is asked for."""
+def call_with_metadata(estimator, method: str, X, **metadata):
+    """``estimator.method(X)``, with those of the metadata (`qid`, `sensitive_features`) that are there and asked for."""
     inner = unwrapped(estimator)
-    if qid is None or not asks_for_qid(inner, method):
+    given = {name: value for name, value in metadata.items() if value is not None and asks_for(inner, method, name)}
+    if not given:
         return getattr(estimator, method)(X)
     with config_context(enable_metadata_routing=True):  # without it a pipeline hands nothing to its steps
-        return getattr(inner, method)(X, qid=qid)
+        return getattr(inner, method)(X, **given)
 
 
-def asks_for_qid(estimator, method: str) -> bool:
-    """Whether a method of an estimator takes `qid`, for itself or for a step that requests it."""
-    if not _may_ask_for_qid(estimator, method):  # the routing itself takes a millisecond to put together
+def own_policy(estimator, X, *, qid, sensitive_features=None):
+    """The policy of an estimator whose rankings are random by its own rule; None for those that give scores.
+
+    Such an estimator has a method ``policy(X, *, qid, sensitive_features)``, which returns a policy of these rows, one that needs
+    no scores (see `skfairrank.policies.Given`). It may be the last step of a pipeline, or in a fitted search.
+    """
+    inner, steps = unwrapped(estimator), []
+    while isinstance(inner, Pipeline):
+        steps += [step for _, step in inner.steps[:-1] if step not in (None, "passthrough")]
+        inner = unwrapped(inner.steps[-1][1])
+    if not callable(getattr(type(inner), "policy", None)):
+        return None
+    metadata = {"qid": qid, "sensitive_features": sensitive_features}
+    for step in steps:
+        X = call_with_metadata(step, "transform", X, **metadata)
+    return inner.policy(X, **metadata)
+
+
+def asks_for(estimator, method: str, name: str) -> bool:
+    """Whether a method of an estimator takes the metadata `name`, for itself or for a step that requests it."""
+    if not _may_ask_for(estimator, method, name):  # the routing itself takes a millisecond to put together
         return False
     try:
         routing = get_routing_for_object(estimator)
     except NotImplementedError:  # scikit-learn's estimators that route nothing yet
         return False
     if isinstance(routing, MetadataRouter):
-        return "qid" in routing.consumes(method, ["qid"])
-    return getattr(routing, method).requests.get("qid") is not False
+        return name in routing.consumes(method, [name])
+    return getattr(routing, method).requests.get(name) is not False
 
 
-def _may_ask_for_qid(estimator, method: str) -> bool:
-    """False for most: no step has an argument `qid`."""
+def _may_ask_for(estimator, method: str, name: str) -> bool:
+    """False for most: no step has an argument of this name."""
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps]
-        return _may_ask_for_qid(steps[-1], method) or any(_may_ask_for_qid(step, "transform") for step in steps[:-1])
+        on_the_way = {"transform", method} if method == "fit" else {"transform"}
+        return _may_ask_for(steps[-1], method, name) or any(
+            _may_ask_for(step, of_step, name) for step in steps[:-1] for of_step in on_the_way
+        )
     kind = type(estimator)
     hands_on = getattr(kind, "get_metadata_routing", None) not in (None, BaseEstimator.get_metadata_routing)
-    return hands_on or _takes_qid(kind, method)  # type: ignore[arg-type]
+    return hands_on or _takes(kind, method, name)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=256)
-def _takes_qid(kind: type, method: str) -> bool:
-    if "qid" in getattr(kind, f"__metadata_request__{method}", ()):
+def _takes(kind: type, method: str, name: str) -> bool:
+    if name in getattr(kind, f"__metadata_request__{method}", ()):
         return True
     try:
-        return "qid" in inspect.signature(getattr(kind, method)).parameters
+        return name in inspect.signature(getattr(kind, method)).parameters
     except (AttributeError, TypeError, ValueError):  # no such method, or none with a signature
         return False
 

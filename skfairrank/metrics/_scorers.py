@@ -20,7 +20,8 @@ from skfairrank.metrics._exposure import (
 from skfairrank.metrics._group_shares import attention_weighted_rank_fairness, group_ndkl, group_skew
 from skfairrank.metrics._kendall import kendall_tau_score
 from skfairrank.metrics._ndcg import ndcg_score, stochastic_ndcg_score
-from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.metrics._predictions import own_policy, ranking_scores
+from skfairrank.metrics._utility import utility_score
 
 __all__ = [
     "QueryScorer",
@@ -37,6 +38,7 @@ __all__ = [
     "make_kendall_tau_scorer",
     "make_ndcg_scorer",
     "make_stochastic_ndcg_scorer",
+    "make_utility_scorer",
     "ndcg_scorer",
     "neg_attention_inequity_scorer",
     "neg_expected_exposure_loss_scorer",
@@ -58,6 +60,10 @@ class QueryScorer:
     by default, so in a search with metadata routing nothing needs to be set. A `query_weight` by row is cut with the rows, a
     mapping from query id to number is handed on as it is. Without `qid` the scorer raises: rows of
     several queries are never read as one.
+
+    Every scorer requests `sensitive_features` too, for estimators that ask for them when they predict, as those of
+    `skfairrank.postprocessing` do; others do not see them. An estimator that draws its rankings by a rule of its own, which
+    has a method `policy`, is judged by that policy in the place of the metric's.
 
     Parameters
     ----------
@@ -108,7 +114,8 @@ class QueryScorer:
         self.greater_is_better = greater_is_better
         self.function = function
         self.settings = settings
-        self._requests = dict.fromkeys(self._metadata, True)
+        self._taken = list(dict.fromkeys([*self._metadata, "sensitive_features"]))
+        self._requests = dict.fromkeys(self._taken, True)
 
     def __call__(self, estimator, X, y=None, *, qid=None, **metadata):
         """The metric of the estimator's scores on X, negated where lower is better.
@@ -123,29 +130,48 @@ class QueryScorer:
         qid : array-like, shape (n_rows,)
             The query of each row.
         **metadata
-            `sensitive_features`, `X_hypothetical` or `query_weight`, for the metrics that take them.
+            `sensitive_features`, `X_hypothetical` or `query_weight`, for the metrics that take them; `sensitive_features` also
+            for an estimator that asks for it.
         """
         given = {"y": y, **self._own(metadata)}
         qid = given.pop("qid", qid)
         if qid is None:
             raise ValueError(f"{self!r} got no qid: {REMEDY}")
         warn_if_queries_are_cut()
+        groups = given.get("sensitive_features")
+        if "sensitive_features" not in self._metadata:
+            given.pop("sensitive_features", None)
+        given |= self._rankings(estimator, X, qid, groups, given.pop("X_hypothetical", None))
+        positional = [given.pop(name) for name in self._inputs]
+        given.pop("y", None)
+        if "sensitive_features" in self._metadata:
+            given.setdefault("sensitive_features", None)
+        value = self.metric(*positional, qid=qid, **{**self._settings_under(given.get("policy")), **given})
+        return value if self.greater_is_better else 0.0 - value
+
+    def _rankings(self, estimator, X, qid, groups, X_hypothetical) -> dict:
+        """What the metric is told of the estimator's rankings: scores, two rankings' scores, or a policy that needs none."""
+        metadata = {"qid": qid, "sensitive_features": groups}
         if "s2" in self._inputs:
-            hypothetical = self._hypothetical(X, given.pop("X_hypothetical", None))
+            hypothetical = self._hypothetical(X, X_hypothetical)
             if _num_samples(hypothetical) != _num_samples(X):
                 raise ValueError(
                     f"The hypothetical rows are {_num_samples(hypothetical)}, X has {_num_samples(X)}: each row of X needs its "
                     "counterpart, in the same place."
                 )
-            given["s1"], given["s2"] = (ranking_scores(estimator, rows, qid=qid) for rows in (X, hypothetical))
-        else:
-            given["s"] = ranking_scores(estimator, X, qid=qid)
-        positional = [given.pop(name) for name in self._inputs]
-        given.pop("y", None)
-        if "sensitive_features" in self._metadata:
-            given.setdefault("sensitive_features", None)
-        value = self.metric(*positional, qid=qid, **given, **self.settings)
-        return value if self.greater_is_better else 0.0 - value
+            return {
+                "s1": ranking_scores(estimator, X, **metadata),
+                "s2": ranking_scores(estimator, hypothetical, **metadata),
+            }
+        policy = own_policy(estimator, X, **metadata) if "policy" in self._parameters else None
+        if policy is not None:
+            return {"s": None, "policy": policy}
+        return {"s": ranking_scores(estimator, X, **metadata)}
+
+    def _settings_under(self, policy) -> dict:
+        """The metric's settings, without those that an estimator's own policy replaces."""
+        replaced = () if policy is None else ("policy", "n_samples", "random_state")
+        return {name: value for name, value in self.settings.items() if name not in replaced}
 
     def _own(self, metadata):
         """What is meant for this scorer.
@@ -159,14 +185,14 @@ class QueryScorer:
         for name, value in metadata.items():
             if routing and name in aliases:
                 own[aliases[name]] = value
-            elif name in self._metadata:
+            elif name in self._taken:
                 own.setdefault(name, value)
             elif name in self._parameters:
                 raise TypeError(
                     f"{name} is a setting of {self!r}, not an argument: make a scorer with it, by make_..._scorer."
                 )
             elif not routing:
-                raise TypeError(f"{self!r} takes {', '.join(self._metadata)}, not {name}.")
+                raise TypeError(f"{self!r} takes {', '.join(self._taken)}, not {name}.")
         return own
 
     def _hypothetical(self, X, X_hypothetical):
@@ -192,8 +218,8 @@ class QueryScorer:
         """
         changed = copy.deepcopy(self)
         for name, alias in requests.items():
-            if name not in self._metadata:
-                raise TypeError(f"{self!r} takes {', '.join(self._metadata)}, not {name}.")
+            if name not in self._taken:
+                raise TypeError(f"{self!r} takes {', '.join(self._taken)}, not {name}.")
             changed._requests[name] = alias
         changed.get_metadata_routing()  # raises if an alias is not valid
         return changed
@@ -230,17 +256,25 @@ def _name(function) -> str:
     return getattr(function, "__name__", repr(function))
 
 
+# What a metric takes that belongs to the rows, or to the mean that a search takes.
+_NO_SETTINGS = ("y", "s", "qid", "items", "sensitive_features", "query_weight", "reduce")
+
+
 def _maker(metric, *, greater_is_better=True, note=""):
     """A function that makes scorers of a metric, with the metric's settings as its keyword arguments."""
     settings = [
-        parameter.replace(default=0) if name == "random_state" else parameter
+        parameter.replace(default=0)
+        if name == "random_state"
+        else parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
+        if parameter.default is parameter.empty
+        else parameter
         for name, parameter in inspect.signature(metric).parameters.items()
-        if parameter.default is not parameter.empty and name not in ("items", "query_weight", "reduce")
+        if name not in _NO_SETTINGS
     ]
     signature = inspect.Signature(settings)
 
-    def make(**given):
-        bound = signature.bind(**given).arguments
+    def make(*positional, **given):
+        bound = signature.bind(*positional, **given).arguments
         if "policy" in signature.parameters and isinstance(bound.get("policy", ""), str):
             bound.setdefault("random_state", 0)  # a policy that is an object brings its own
         return QueryScorer(metric, greater_is_better=greater_is_better, **bound)
@@ -287,6 +321,7 @@ _SOFT = """
 
 make_ndcg_scorer = _maker(ndcg_score)
 make_stochastic_ndcg_scorer = _maker(stochastic_ndcg_score)
+make_utility_scorer = _maker(utility_score)
 make_group_exposure_disparity_scorer = _maker(group_exposure_disparity, greater_is_better=False, note=_SOFT)
 make_group_exposure_difference_scorer = _maker(group_exposure_difference, greater_is_better=False)
 make_individual_exposure_disparity_scorer = _maker(individual_exposure_disparity, greater_is_better=False, note=_SOFT)

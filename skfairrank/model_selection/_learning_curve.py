@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import numbers
-
 import numpy as np
 from sklearn import config_context
 from sklearn.model_selection import cross_validate
@@ -13,7 +10,7 @@ from sklearn.utils.validation import _num_samples
 
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
-from skfairrank.model_selection._split import QueryKFold
+from skfairrank.model_selection._split import folds_of_queries
 
 __all__ = ["query_learning_curve"]
 
@@ -101,7 +98,7 @@ def query_learning_curve(
     """
     X, y = indexable(X, y)
     queries = Queries.from_qid(qid, _num_samples(X))
-    folds = _folds_of_queries(cv, X, y, qid, queries)
+    folds = folds_of_queries(cv, X, y, qid, queries)
     sizes = _train_sizes(train_sizes, min(len(train) for train, _ in folds))
 
     rng = as_generator(random_state)
@@ -138,30 +135,6 @@ def query_learning_curve(
         fit_times=scores["fit_time"],
         score_times=scores["score_time"],
     )
-
-
-def _folds_of_queries(cv, X, y, qid, queries):
-    """(numbers of the training queries, rows of the test set) of each fold."""
-    if cv is None or isinstance(cv, numbers.Integral):
-        cv = QueryKFold(5 if cv is None else int(cv))
-    if hasattr(cv, "split"):
-        cv = cv.split(X, y, **_name_of_queries(cv, qid))
-    folds = []
-    for train, test in cv:
-        train, test = (np.arange(queries.n_rows)[rows] for rows in (train, test))  # masks become row numbers
-        train_queries = np.unique(queries.codes[train])
-        if len(train) != queries.sizes[train_queries].sum() or np.isin(queries.codes[test], train_queries).any():
-            raise ValueError("cv cuts queries into training and test rows: use QueryKFold or QueryShuffleSplit.")
-        folds.append((train_queries, test))
-    return folds
-
-
-def _name_of_queries(cv, qid) -> dict:
-    """qid under the name by which a splitter takes it; nothing where it takes none (its folds are checked all the same)."""
-    if "qid" in inspect.signature(cv.split).parameters:
-        return {"qid": qid}
-    requests = cv.get_metadata_routing().split.requests if hasattr(cv, "get_metadata_routing") else {}
-    return {"groups": qid} if requests.get("groups") else {}
 
 
 def _train_sizes(train_sizes, n_queries):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from contextlib import contextmanager
 
@@ -322,3 +323,27 @@ def _for_sklearn(random_state):
     if isinstance(random_state, (numbers.Integral, np.random.RandomState)):
         return random_state
     return int(as_generator(random_state).integers(2**32 - 1))
+
+
+def folds_of_queries(cv, X, y, qid, queries):
+    """(numbers of the training queries, rows of the test set) of each fold."""
+    if cv is None or isinstance(cv, numbers.Integral):
+        cv = QueryKFold(5 if cv is None else int(cv))
+    if hasattr(cv, "split"):
+        cv = cv.split(X, y, **_name_of_queries(cv, qid))
+    folds = []
+    for train, test in cv:
+        train, test = (np.arange(queries.n_rows)[rows] for rows in (train, test))  # masks become row numbers
+        train_queries = np.unique(queries.codes[train])
+        if len(train) != queries.sizes[train_queries].sum() or np.isin(queries.codes[test], train_queries).any():
+            raise ValueError("cv cuts queries into training and test rows: use QueryKFold or QueryShuffleSplit.")
+        folds.append((train_queries, test))
+    return folds
+
+
+def _name_of_queries(cv, qid) -> dict:
+    """qid under the name by which a splitter takes it; nothing where it takes none (its folds are checked all the same)."""
+    if "qid" in inspect.signature(cv.split).parameters:
+        return {"qid": qid}
+    requests = cv.get_metadata_routing().split.requests if hasattr(cv, "get_metadata_routing") else {}
+    return {"groups": qid} if requests.get("groups") else {}

@@ -1,0 +1,370 @@
+"""SenSTIRBoostingRanker: SenSTIR's objective for gradient-boosted trees."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import _fit_context, clone
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skfairrank._adapters import QueryRanker, _as_labels, _eval_arguments, as_rows, library_of
+from skfairrank._arguments import names_queries
+from skfairrank._batches import Batch
+from skfairrank._boosting._adversary import ListAdversary
+from skfairrank._boosting._derivatives import make_derivatives
+from skfairrank._boosting._evaluation import SortedUtility
+from skfairrank._boosting._lightgbm import LightGBM
+from skfairrank._boosting._objective import FairObjective
+from skfairrank._boosting._rows import as_known, stack_rows
+from skfairrank._boosting._xgboost import XGBoost
+from skfairrank._parameters import stores_parameters
+from skfairrank._random import as_generator
+from skfairrank._rankers._ranking import queries_in_fit
+from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
+from skfairrank._validation import check_relevance
+from skfairrank.fair_metrics._distances import distances_of_rows
+from skfairrank.fair_metrics._fitting import fit_metric
+from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
+from skfairrank.utilities import UTILITIES, make_utility
+
+__all__ = ["SenSTIRBoostingRanker"]
+
+# The library of a class, the class itself, and who fits it.
+_LIBRARIES: dict[str, tuple] = {"lightgbm": ("LGBMRanker", LightGBM), "xgboost": ("XGBRanker", XGBoost)}
+_N_REPORTS = 20
+
+
+class SenSTIRBoostingRanker(QueryRanker):
+    r"""Individually fair boosting: trees of LightGBM or XGBoost grown on SenSTIR's objective.
+
+    Maximises, by functional gradient descent, :math:`\mathrm{mean}\, U(q) - \rho R` with U the expected utility (NDCG) of the
+    Plackett-Luce policy of trees, and R the largest mean :math:`1/2\, \|h(q) - h(q')\|^2` over hypothetical queries q'
+    whose mean distance :math:`d_Q(q, q')` from q is at most `epsilon` (Bower et al. 2021; boosting as in Vargo et al. 2021).
+    Scores of trees have no gradient in the features along which an adversary could ascend. So each training row brings a list of
+    hypothetical rows, and in each round the adversary picks for every row the one from which its score differs most.
+
+    Parameters
+    ----------
+    estimator : LGBMRanker or XGBRanker
+        The model, with its own parameters: number of trees, leaves, learning rate, subsampling, early stopping and so on.
+    metric : None, fair metric, FrozenEstimator or array-like of shape (K, n_features), default=None
+        The fair metric d_X on items, as for `SenSTIRRanker`; it needs an X of numbers. With a metric a hypothetical row costs its
+        d_X, of which `epsilon` bounds the mean. With None hypothetical rows cost nothing: whoever names them says that they are
+        the same item. Steps and neighbours are then taken in the metric that is learned from the `sensitive_features` of `fit`.
+    hypotheticals : None, callable, list or dict of callable, or Hypotheticals, default=None
+        Where hypothetical rows come from: functions that turn X into as many rows, such as one that exchanges the columns of sex;
+        or `skfairrank.hypotheticals.Hypotheticals`. None: the `X_hypothetical` of `fit`; if there is none, steps of plus and
+        minus a half and a whole `subspace_radius` along the metric's directions and, where the metric is None too, of the groups'
+        gap in each single feature.
+    rho : float, default=0.01
+        Strength of the regulariser. 0 grows trees on the utility alone; hypothetical rows are then not looked at.
+    epsilon : float, default=0.01
+        Transport budget: bound on the mean d_Q, in squared feature units.
+    utility : "ndcg" or Utility, default="ndcg"
+        What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
+    gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
+        Estimator of dU/dh, as for `PlackettLuceRanker`; "exact" is for queries of up to
+        `skfairrank.plackett_luce.EXACT_LIMIT` items. "lambdarank": LambdaMART's gradients in its place, so that ``rho=0`` with
+        LightGBM is the model of `LGBMRanker` (in queries of up to 30 items; beyond, its ideal DCG counts 30). They are several
+        times larger, and ask for a larger `rho`.
+    n_samples : int, default=32
+        Sampled rankings per query and round, at least 2.
+    subspace_radius : float, default=1.0
+        How far steps along directions lead, in units of the directions, where `hypotheticals` is None.
+    random_state : None, int, RandomState or Generator, default=None
+        For the sampled rankings. An int makes `fit` repeatable; the model has a random state of its own.
+    verbose : int, default=0
+        Print progress.
+
+    Attributes
+    ----------
+    estimator_ : LGBMRanker or XGBRanker
+        Fitted, with the parameters of `estimator`: it predicts, saves and explains like any other.
+    hypotheticals_ : Hypotheticals or None
+        As fitted; None with ``rho=0``.
+    metric_ : fair metric or None
+        As fitted; None where it is neither named nor needed.
+    lambda_ : float
+        Multiplier of the transport budget in the last round (rho times that of the paper's dual); 0 where the budget does not
+        bind.
+    history_ : dict of ndarray, each with one entry per round
+        "utility" (mean of the round's sampled rankings), "regularizer" (mean 1/2 ||h(q) - h(q')||^2, without rho),
+        "query_distance" (mean d_Q(q, q')) and "lambda", all before the round's tree is added.
+    n_queries_, n_features_in_, feature_names_in_
+        As for `QueryRanker`.
+
+    Notes
+    -----
+    What works on gradients in its own way is refused with an error: other objectives, ``boosting_type="dart"`` and "rf", goss,
+    linear trees; and CatBoost, to whose ranker rows without gradient can't be added. With m hypothetical rows for each row the
+    model has (1 + m) times the rows, which is what `fit` costs. LightGBM's least numbers of rows in a leaf (`min_child_samples`)
+    are counted in training rows. Both libraries subsample rows without regard to which belong together.
+
+    References
+    ----------
+    Bower, Eftekhari, Yurochkin and Sun (2021). Individually Fair Ranking. ICLR.
+
+    Vargo, Zhang, Yurochkin and Sun (2021). Individually Fair Gradient Boosting. ICLR.
+
+    Examples
+    --------
+    >>> from lightgbm import LGBMRanker
+    >>> from skfairrank import SenSTIRBoostingRanker
+    >>> from skfairrank.datasets import make_biased_ranking
+    >>> task = make_biased_ranking(random_state=0)
+    >>> def mirrored(X):
+    ...     return X * [1.0, -1.0]
+    >>> model = LGBMRanker(n_estimators=20, num_leaves=7, n_jobs=1, verbose=-1)
+    >>> ranker = SenSTIRBoostingRanker(model, hypotheticals=mirrored, rho=0.1, random_state=0)
+    >>> ranker = ranker.fit(task.data, task.target, qid=task.qid)
+    >>> bool(ranker.history_["regularizer"][-1] < 0.1)  # of scores that lie about 1 apart
+    True
+    """
+
+    # Beside what `RankingMixin` requests.
+    __metadata_request__fit = {"X_hypothetical": True, "query_weight": True}
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "metric": [HasMethods("fit"), "array-like", None],
+        "hypotheticals": [callable, list, tuple, dict, HasMethods("candidates"), None],
+        "rho": [Interval(Real, 0, None, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "utility": [StrOptions(set(UTILITIES)), HasMethods("tables")],
+        "gradient": [StrOptions({"plrank", "reinforce", "exact", "lambdarank"})],
+        "n_samples": [Interval(Integral, 2, None, closed="left")],
+        "subspace_radius": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+    }
+
+    @stores_parameters
+    def __init__(
+        self,
+        estimator,
+        *,
+        metric=None,
+        hypotheticals=None,
+        rho=0.01,
+        epsilon=0.01,
+        utility="ndcg",
+        gradient="plrank",
+        n_samples=32,
+        subspace_radius=1.0,
+        random_state=None,
+        verbose=0,
+    ): ...
+
+    @names_queries
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X,
+        y,
+        *,
+        qid=None,
+        sensitive_features=None,
+        query_weight=None,
+        X_hypothetical=None,
+        eval_set=None,
+        eval_qid=None,
+        **fit_params,
+    ):
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n_rows, n_features)
+            Missing values and categories of a DataFrame are up to the model.
+        y : array-like, shape (n_rows,)
+            Relevance of each row, >= 0.
+        qid : array-like, shape (n_rows,), optional
+            The query of each row: ints or strings, in any order. None: all rows are one query, with a warning.
+        sensitive_features : array-like of n_rows rows, optional
+            For the metric, where it is learned and needed.
+        query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
+            Weight of each query, as for `PlackettLuceRanker`.
+        X_hypothetical : table like X, list or dict of such tables, or ndarray of shape (n_rows, n_sets, n_features), optional
+            Hypothetical rows that one has, in the order of the rows of X; beside those of `hypotheticals`.
+        eval_set, eval_qid : list of (X, y), and list of query ids, optional
+            Evaluation sets, rows in any order, for the model's early stopping. They are judged by the utility of the list sorted
+            by score, named such as "ndcg" or "ndcg@10", and by the model's own metrics only where its parameters name some.
+        **fit_params
+            Further arguments of the model's `fit`: of LightGBM `callbacks`, `categorical_feature`, `feature_name` and
+            `eval_names`; of XGBoost `verbose`.
+
+        Returns
+        -------
+        self : SenSTIRBoostingRanker
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is no ranker of LightGBM or XGBoost, or an argument can't be passed on.
+        ValueError
+            If the model's parameters ask for what can't be had here, hypothetical rows do not fit X, nothing is sensitive while
+            rho > 0, or y has negative values.
+        """
+        library = self._library()
+        _check_arguments(fit_params, library)
+        X, y = self._checked(X, y)
+        queries = queries_in_fit(qid, len(y))
+        model = clone(self.estimator)
+        if eval_set is not None:
+            fit_params |= _evaluation_sets(eval_set, eval_qid, fit_params, library, model)
+        weight = queries.weights(query_weight)
+        weight = np.ones(queries.n_queries) if weight is None else weight / weight.mean()
+        stacked, adversary = self._attackable(X, queries, weight, sensitive_features, X_hypothetical)
+        y = queries.group(y)
+        objective = self._objective(y, queries, weight, adversary, library.n_rounds)
+        evaluation = SortedUtility(make_utility(self.utility))
+        self.estimator_ = library.fit(model, stacked, y, queries.sizes, objective, evaluation, fit_params)
+        self.n_queries_ = queries.n_queries
+        self.history_ = {name: np.array(values) for name, values in objective.history.items()}
+        self.lambda_ = 0.0 if adversary is None else float(adversary.multiplier)
+        return self
+
+    def _checked(self, X, y):
+        if y is not None:
+            check_relevance(y)  # first, since it says what to do about a missing one
+        X = as_rows(X)  # as it is, since functions want it so
+        validate_data(self, X, y, skip_check_array=True)
+        return X, check_relevance(_as_labels(y, X))
+
+    def _objective(self, y, queries, weight, adversary, n_rounds) -> FairObjective:
+        """What the trees are grown on; `y` is grouped by query."""
+        tables = make_utility(self.utility).tables(y, queries.offsets)
+        derivatives = make_derivatives(self.gradient, int(self.n_samples))
+        derivatives.check(queries, tables)
+        warn_if_nothing_can_be_learned(tables.gain, queries)
+        batch = Batch(
+            X=np.empty((0, 0)),
+            rows=queries.order,
+            offsets=queries.offsets,
+            queries=np.arange(queries.n_queries),
+            gain=tables.gain,
+            stay=np.empty(0) if tables.stay is None else tables.stay,
+            weight=weight,
+            key=np.uint64(0),
+            worth=tables.worth,
+        )
+        report = _Report(type(self).__name__, n_rounds) if self.verbose else None
+        return FairObjective(batch, tables.discount, derivatives, adversary, as_generator(self.random_state), report)
+
+    def _library(self):
+        """Who fits the estimator."""
+        ranker, fitter = _LIBRARIES.get(library_of(self.estimator), (None, type))
+        if all(kind.__name__ != ranker for kind in type(self.estimator).__mro__):
+            raise TypeError(
+                f"estimator is a {type(self.estimator).__name__}, and SenSTIRBoostingRanker grows trees of LightGBM or XGBoost: "
+                "give LGBMRanker(...) or XGBRanker(...). (CatBoost's ranker takes no hypothetical rows without gradient; "
+                "SenSTIRRanker is for linear and smooth scores.)"
+            )
+        return fitter(self.estimator)
+
+    def _attackable(self, X, queries, weight, sensitive_features, X_hypothetical):
+        """The rows with their hypothetical rows, and the adversary that chooses among these."""
+        self.hypotheticals_ = self.metric_ = None
+        if self.rho == 0:
+            return stack_rows(X, queries, (), 0), None
+        hypotheticals = self._hypotheticals(sensitive_features, X_hypothetical)
+        if self.metric is not None:
+            uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
+            self.metric_ = fit_metric(self.metric, X, sensitive_features, uses_directions=uses_directions)
+        hypotheticals.fit(X, sensitive_features=sensitive_features, metric=self.metric_)
+        candidates: Iterable = hypotheticals.candidates(X, X_hypothetical)
+        distances: list[np.ndarray] = []
+        if self.metric is None:
+            self.metric_ = hypotheticals.metric_
+        else:
+            candidates = _measured(X, candidates, self.metric_, distances)
+        stacked = stack_rows(X, queries, candidates, len(hypotheticals.names(X_hypothetical)))
+        self.hypotheticals_ = hypotheticals
+        charges = np.array([queries.group(values) for values in distances]) if distances else None
+        return stacked, ListAdversary(charges, queries.sizes, weight, rho=float(self.rho), epsilon=float(self.epsilon))
+
+    def _hypotheticals(self, sensitive_features, X_hypothetical) -> Hypotheticals:
+        """An unfitted copy of what was given, or the default."""
+        if self.hypotheticals is not None or X_hypothetical is not None:
+            return clone(check_hypotheticals(self.hypotheticals), safe=False)
+        if self.metric is None and sensitive_features is None:
+            raise ValueError(
+                "Nothing is treated as sensitive, so there are no hypothetical rows: give hypotheticals (functions X -> X'), "
+                "pass X_hypothetical or sensitive_features to fit, or give a metric with directions; or set rho=0."
+            )
+        return Hypotheticals(directions=True, gaps=self.metric is None, subspace_radius=self.subspace_radius)
+
+    def predict(self, X, **predict_params):
+        """Scores, higher is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n_rows, n_features)
+        **predict_params
+            Arguments of the model's own `predict`, such as LightGBM's `num_iteration` or XGBoost's `iteration_range`.
+
+        Returns
+        -------
+        scores : ndarray of float, shape (n_rows,)
+        """
+        check_is_fitted(self)
+        X = as_known(as_rows(X))
+        if not predict_params:
+            return super().predict(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.estimator_.predict(X, **predict_params)
+
+
+def _check_arguments(fit_params, library) -> None:
+    unknown = [name for name in fit_params if name not in library.fit_arguments]
+    if not unknown:
+        return
+    remedy = {
+        "sample_weight": "rows of a query have no weights of their own; whole queries have, query_weight",
+        "eval_metric": "evaluation sets are judged by `utility`, and by metrics that the model's own parameters name",
+        **dict.fromkeys(("group", "group_id"), "queries are named by qid"),
+        **dict.fromkeys(("eval_group",), "queries are named by eval_qid"),
+    }.get(unknown[0], f"it passes {', '.join(library.fit_arguments)} on to {library.name}")
+    raise TypeError(f"fit of SenSTIRBoostingRanker takes no {unknown[0]}: {remedy}.")
+
+
+def _evaluation_sets(eval_set, eval_qid, fit_params, library, model) -> dict:
+    """Evaluation sets sorted by query, under the names that the library knows."""
+    given = {**fit_params, "eval_set": eval_set, "eval_qid": eval_qid}
+    taken = inspect.signature(model.fit).parameters
+    found = _eval_arguments(given, library.query_argument, taken, model)
+    if found.get("eval_set") is not None:
+        found["eval_set"] = [(as_known(X), y) for X, y in found["eval_set"]]
+    if "eval_X" in found:
+        found["eval_X"] = tuple(map(as_known, found["eval_X"]))
+    return found
+
+
+def _measured(X, candidates, metric, distances: list):
+    """The candidates, each set of which is also measured: its d_X from the rows of X is appended to the list."""
+    numbers = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+    for name, rows in candidates:
+        others = check_array(rows, dtype=[np.float64, np.float32], input_name=name)
+        distances.append(distances_of_rows(numbers, others, metric))
+        yield name, rows
+
+
+class _Report:
+    """Prints progress now and then."""
+
+    def __init__(self, name: str, n_rounds: int):
+        self.name, self.n_rounds, self.every = name, n_rounds, max(1, -(-n_rounds // _N_REPORTS))
+
+    def __call__(self, history) -> None:
+        done = len(history["utility"])
+        if done % self.every == 0 or done == self.n_rounds:
+            print(
+                f"[{self.name}] round {done}/{self.n_rounds}  utility {history['utility'][-1]:.4f}  "
+                f"regularizer {history['regularizer'][-1]:.3g}  lambda {history['lambda'][-1]:.3g}",
+                flush=True,
+            )

@@ -1,0 +1,322 @@
+"""How decided a policy is: any ranker with the temperature that held-out queries ask for.
+
+All scores times a number sort every list as before, but a policy that draws rankings by the scores draws more or less decidedly.
+Of a boosted ranker the size of scores means nothing (it follows the learning rate); of SenSTIR it follows rho. So policies are to
+be compared at a stated temperature, and a policy that is to be drawn from needs one.
+"""
+
+from __future__ import annotations
+
+import copy
+import numbers
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from skfairrank._adapters import RANKERS, QueryRanker, as_rows, library_of
+from skfairrank._arguments import names_queries
+from skfairrank._random import as_generator
+from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank._temperature._curve import Curve, HeldOut
+from skfairrank._validation import check_relevance, check_scores
+from skfairrank.metrics._groups import check_groups
+from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.model_selection._split import folds_of_queries
+
+__all__ = ["TemperatureRanker"]
+
+
+class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Any ranker with the temperature at which its Plackett-Luce policy is as decided as asked for.
+
+    `predict` returns the ranker's scores divided by `temperature_`: the sorted lists stay, and rankings drawn by these scores (by
+    `sample_rankings`, or in metrics) are those of the policy at that temperature, softer where it is higher. It is chosen on
+    queries that the ranker was not fitted on:
+
+    - `max_ndcg_loss`: the softest policy whose expected NDCG is within so much of the sorted lists' NDCG;
+    - `max_disparity`: the most decided policy whose disparity of group exposure is at most so much;
+    - both: the most decided policy within `max_disparity`, if its loss of NDCG is within `max_ndcg_loss`; else an error that says
+      what each costs.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any ranker: this package's, a pipeline or a search, or ``LGBMRanker()``, ``XGBRanker()``, ``CatBoostRanker()`` and
+        scikit-learn's regressors, which are fitted inside of a `QueryRanker`. ``FrozenEstimator(ranker)`` is one that is fitted.
+    max_ndcg_loss : float, optional
+        Above 0.
+    max_disparity : float, optional
+        In the unit of `skfairrank.metrics.group_exposure_disparity`, 0 or more. Then `fit` needs `sensitive_features`.
+    cv : int, splitter, iterable of (train, test) or "prefit", default=None
+        Where held-out queries come from: None means ``QueryKFold(5)``, an int ``QueryKFold(cv)``; any splitter that keeps queries
+        whole will do. The ranker is fitted on each training part, the temperature is chosen on all test parts together, and the
+        ranker is then fitted on all queries. "prefit": `estimator` is fitted, and all queries that `fit` gets are held-out ones.
+        Since a clone is not fitted, use FrozenEstimator inside of searches, with which any `cv` means the same.
+    k : int, optional
+        Only ranks 1 to k count, in NDCG and in exposure.
+    n_samples : int, default=1000
+        Rankings that are sampled for each query of more than 12 rows, the same random numbers at every temperature. Smaller
+        queries are summed exactly.
+    random_state : None, int, RandomState or Generator
+        Source of these rankings.
+    n_jobs : int, optional
+        Folds that are fitted in parallel, as in scikit-learn.
+
+    Attributes
+    ----------
+    temperature_ : float
+        What scores are divided by. It is in units of the ranker's scores.
+    estimator_ : estimator
+        The fitted ranker.
+    sorted_ndcg_ : float
+        NDCG of the sorted lists of held-out queries.
+    curve_ : DataFrame
+        What was tried on them, ascending: ``temperature``, ``ndcg`` of the policy, and ``disparity`` where `max_disparity` is
+        set. `skfairrank.inspection.TemperatureDisplay` draws it.
+    n_queries_ : int
+        Number of queries seen in `fit`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X has column names.
+
+    Notes
+    -----
+    The temperature is found by root finding on the curve's bracket, which is right where the curve is monotone. It nearly always
+    is; where it is not, the softest (or most decided) temperature that the curve shows counts. Each query counts once; queries
+    without any relevant row have no NDCG and are left out, with a warning.
+
+    NDCG at a temperature lies between that of the sorted lists and that of chance. If even chance loses no more than
+    `max_ndcg_loss`, that is an error: the softest policy would be chance. A `max_disparity` that even the sorted lists keep is no
+    error: with a warning the policy is as decided as the curve goes. If scores do not differ within any query, all temperatures
+    are one policy: 1 is chosen, with a warning.
+
+    With `cv` the temperature is chosen by the scores of rankers that were fitted on parts of the queries; that of the whole has
+    scores of about the same size, where parts are not much smaller.
+
+    Softness is not fairness: no list's order changes. It is a fair use of chance only where rankings *are* drawn.
+
+    Examples
+    --------
+    Two items whose scores are log(3) apart; relevant is the first. At temperature 1 it is first in 3 of 4 rankings, which loses
+    1/4 (1 - 1 / log2(3)) of NDCG:
+
+    >>> import numpy as np
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skfairrank import TemperatureRanker
+    >>> line = LinearRegression().fit([[0.0], [1.0]], [0.0, np.log(3)])
+    >>> ranker = TemperatureRanker(FrozenEstimator(line), max_ndcg_loss=(1 - 1 / np.log2(3)) / 4)
+    >>> round(ranker.fit([[1.0], [0.0]], [1, 0], qid=[0, 0]).temperature_, 6)
+    1.0
+    """
+
+    __metadata_request__fit = {"X_hypothetical": True}
+    __metadata_request__predict = {"qid": True}
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["predict"]), HasMethods(["decision_function"])],
+        "max_ndcg_loss": [Interval(numbers.Real, 0, None, closed="neither"), None],
+        "max_disparity": [Interval(numbers.Real, 0, None, closed="left"), None],
+        "cv": [StrOptions({"prefit"}), "cv_object"],
+        "k": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "n_samples": [Interval(numbers.Integral, 1, None, closed="left")],
+        "random_state": [object],
+        "n_jobs": [numbers.Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        *,
+        max_ndcg_loss=None,
+        max_disparity=None,
+        cv=None,
+        k=None,
+        n_samples=1000,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.estimator = estimator
+        self.max_ndcg_loss = max_ndcg_loss
+        self.max_disparity = max_disparity
+        self.cv = cv
+        self.k = k
+        self.n_samples = n_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags = copy.copy(inner.input_tags)
+            tags.non_deterministic = inner.non_deterministic
+        return tags
+
+    @names_queries
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, *, qid=None, sensitive_features=None, X_hypothetical=None):
+        """Fit the ranker, and choose the temperature on held-out queries.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n_rows, n_features)
+            As the ranker takes it.
+        y : array-like, shape (n_rows,)
+            Relevance of each row, >= 0.
+        qid : array-like, shape (n_rows,)
+            The query of each row: ints or strings, in any order. None: all rows are one query, with a warning.
+        sensitive_features : array-like of n_rows rows, optional
+            Handed to a ranker that asks for it. Where `max_disparity` is set: the group of each row.
+        X_hypothetical : table like X, optional
+            Handed to a ranker that asks for it, a part of its rows with those rows of X.
+
+        Returns
+        -------
+        self : TemperatureRanker
+
+        Raises
+        ------
+        ValueError
+            If no bound is set, or it can't be reached: the message has the range that can. If `cv` cuts queries, or no held-out
+            query has an NDCG.
+        NotFittedError
+            If ``cv="prefit"`` and the estimator is not fitted.
+        """
+        if self.max_ndcg_loss is None and self.max_disparity is None:
+            raise ValueError(
+                "Give max_ndcg_loss=, max_disparity=, or both: nothing says how decided the policy is to be."
+            )
+        X = as_rows(X)
+        validate_data(self, X, y, skip_check_array=True)
+        n_rows = _num_samples(X)
+        queries, relevance = queries_in_fit(qid, n_rows), check_relevance(y, n_rows)
+        group = (
+            None
+            if self.max_disparity is None
+            else check_groups(sensitive_features, n_rows, compared_by="max_disparity")[1]
+        )
+        if isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator):
+            rows, folds, scores = (
+                np.arange(n_rows),
+                np.zeros(n_rows, np.int64),
+                _scores_of_fitted(self.estimator, X, qid),
+            )
+            self.estimator_ = self.estimator
+        else:
+            data = {"X": X, "y": y, "qid": queries.codes}
+            data |= {"sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
+            rows, folds, scores = self._held_out(data, queries)
+            self.estimator_ = _fitted(self.estimator, data)
+        held_out = HeldOut.of(
+            scores,
+            relevance[rows],
+            folds * queries.n_queries + queries.codes[rows],
+            None if group is None else group[rows],
+            k=self.k,
+            n_samples=int(self.n_samples),
+            seed=int(as_generator(self.random_state).integers(2**63)),
+        )
+        _check_defined(held_out)
+        loss, disparity = (np.inf if bound is None else bound for bound in (self.max_ndcg_loss, self.max_disparity))
+        curve = Curve(held_out, loss, disparity)
+        self.temperature_ = curve.choose()
+        self.sorted_ndcg_, self.curve_ = curve.in_order[0], curve.table
+        self.n_queries_ = queries.n_queries
+        return self
+
+    def _held_out(self, data, queries):
+        """Rows of all test parts, one after the other, the number of the part that each is in, and scores by the other parts."""
+        folds = folds_of_queries(self.cv, data["X"], data["y"], data["qid"], queries)
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_held_out_scores)(self.estimator, data, np.flatnonzero(np.isin(queries.codes, train)), test)
+            for train, test in folds
+        )
+        sizes = [len(test) for _, test in folds]
+        return (
+            np.concatenate([test for _, test in folds]),
+            np.repeat(np.arange(len(folds)), sizes),
+            np.concatenate(parts),
+        )
+
+    def predict(self, X, *, qid=None):
+        """The ranker's scores divided by the temperature.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n_rows, n_features)
+        qid : array-like, shape (n_rows,), optional
+            The query of each row, for a ranker that asks for it, such as a pipeline with a `QueryScaler`.
+
+        Returns
+        -------
+        scores : ndarray of float, shape (n_rows,)
+            Higher is better. Rankings are to be drawn by them at temperature 1.
+        """
+        check_is_fitted(self, "temperature_")
+        X = as_rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return check_scores(ranking_scores(self.estimator_, X, qid=qid)) / self.temperature_
+
+    def _scores(self, X, qid):
+        return self.predict(X, qid=qid)
+
+
+# Scores of held-out queries
+
+
+def _held_out_scores(estimator, data, train, test) -> np.ndarray:
+    fitted = _fitted(estimator, {name: _take(part, train) for name, part in data.items()})
+    return check_scores(ranking_scores(fitted, _take(data["X"], test), qid=data["qid"][test]))
+
+
+def _take(values, rows):
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        return values.take(rows)
+    return None if values is None else _safe_indexing(values, rows)
+
+
+def _fitted(estimator, data: dict):
+    """A fitted clone, which is told of queries, and of what else there is, where it asks for that."""
+    metadata = {name: values for name, values in data.items() if name not in ("X", "y") and values is not None}
+    asked = set() if library_of(estimator) in RANKERS else _requested(estimator, metadata)
+    if "qid" not in asked:
+        estimator = QueryRanker(estimator)
+        asked = _requested(estimator, metadata)
+    with config_context(enable_metadata_routing=True):  # without it pipelines and searches hand nothing on
+        given = {name: values for name, values in metadata.items() if name in asked}
+        return clone(estimator).fit(data["X"], data["y"], **given)
+
+
+def _requested(estimator, names) -> set:
+    return set(get_routing_for_object(estimator).consumes("fit", list(names)))
+
+
+def _scores_of_fitted(estimator, X, qid) -> np.ndarray:
+    try:
+        return check_scores(ranking_scores(estimator, X, qid=qid))
+    except NotFittedError as error:
+        raise NotFittedError(
+            f'cv="prefit" and FrozenEstimator are for a fitted ranker, and this {type(estimator).__name__} is not: fit it first, '
+            "or leave cv at its default. (Searches and clone make an unfitted copy, unless the ranker is in a FrozenEstimator.)"
+        ) from error
+
+
+def _check_defined(held_out: HeldOut) -> None:
+    """Raise where no query has an NDCG, and warn of those in which NDCG, or all in which the disparity, is undefined."""
+    measures = held_out.measures(np.zeros_like(held_out.scores))
+    if not measures[0].defined.any():
+        raise ValueError(
+            f"None of {held_out.queries.n_queries} held-out queries has a relevant row: there is no NDCG to choose a temperature "
+            "by. Check y and qid."
+        )
+    for measure in measures:
+        measure.warn()

@@ -1,0 +1,432 @@
+"""GapBoostingRanker: gaps of columns of any kind, from definitions; what LightGBM, CatBoost and XGBoost make of the weights."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+import scipy.stats
+import sklearn
+from lightgbm import LGBMRanker, LGBMRegressor
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairrank import GapBoostingRanker, PlackettLuceRanker, QueryRanker
+from skfairrank.model_selection import QueryKFold
+
+LIGHTGBM = LGBMRanker(n_estimators=8, num_leaves=5, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)
+
+
+def catboost(**settings):
+    module = pytest.importorskip("catboost")
+    settings = {"iterations": 8, "random_seed": 0, "thread_count": 1, "verbose": False, **settings}
+    return module.CatBoostRanker(allow_writing_files=False, **settings)
+
+
+def xgboost(**settings):
+    module = pytest.importorskip("xgboost")
+    return module.XGBRanker(**{"n_estimators": 8, "max_depth": 3, "random_state": 0, "n_jobs": 1, **settings})
+
+
+def task(n_queries=30, seed=0):
+    """Of five columns the first shows the group (nearly) alone; the labels follow it and the third. Rows in random order."""
+    rng = np.random.default_rng(seed)
+    n = 8 * n_queries
+    group = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] = group + 0.3 * rng.normal(size=n)
+    X[:, 1] += 0.5 * group
+    X[:, 4] = 7.0
+    y = np.digitize(X[:, 2] + 1.5 * group + 0.3 * rng.normal(size=n), [0.0, 1.0, 2.0])
+    return X, y, rng.permutation(np.repeat([f"q{k}" for k in range(n_queries)], 8)), group
+
+
+X, Y, QID, GROUP = task()
+
+
+def gaps(X, attribute, **settings):
+    X = X if hasattr(X, "shape") else pd.DataFrame(X)
+    model = settings.pop("model", LGBMRegressor(n_estimators=1, n_jobs=1, verbose=-1))
+    y = np.zeros(X.shape[0])
+    return GapBoostingRanker(model, **settings).fit(X, y, qid=np.zeros(len(y)), sensitive_features=attribute).gaps_
+
+
+# Gaps of numbers
+
+
+def test_standardized_gaps_are_differences_of_means_in_standard_deviations():
+    expected = np.abs(X[GROUP == 1].mean(axis=0) - X[GROUP == 0].mean(axis=0)) / np.where(X.std(0) > 0, X.std(0), 1)
+    found = gaps(X, GROUP)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert list(found.index) == [0, 1, 2, 3, 4] and found[4] == 0
+    np.testing.assert_allclose(
+        gaps(X * [1e-200, 1e200, -3, 1, 1] + [0, 0, 50, 0, 0], GROUP)[:3], expected[:3], rtol=1e-9
+    )
+
+
+def test_ks_gaps_are_those_of_scipy():
+    rounded = X.round(1)  # with ties
+    expected = [scipy.stats.ks_2samp(column[GROUP == 0], column[GROUP == 1]).statistic for column in rounded.T]
+    np.testing.assert_allclose(gaps(rounded, GROUP, gap="ks"), expected, rtol=1e-12)
+    np.testing.assert_allclose(gaps(np.exp(rounded), GROUP, gap="ks"), expected, rtol=1e-12)  # whatever the scale
+
+
+def test_of_several_groups_the_two_farthest_apart_count():
+    labels = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
+    parts = [X[labels == label] for label in "abc"]
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    means = [np.abs(parts[a].mean(0) - parts[b].mean(0)) for a, b in pairs]
+    expected = np.max(means, axis=0)[:4] / X.std(0)[:4]
+    np.testing.assert_allclose(gaps(X, labels)[:4], expected, rtol=1e-10)
+    expected = np.max(
+        [[scipy.stats.ks_2samp(*(parts[k][:, j] for k in pair)).statistic for j in range(4)] for pair in pairs], axis=0
+    )
+    np.testing.assert_allclose(gaps(X, labels, gap="ks")[:4], expected, rtol=1e-12)
+
+
+def test_of_several_attributes_the_largest_gap_counts():
+    age = X[:, 3] + 0.1 * np.random.default_rng(1).normal(size=len(X))
+    both = gaps(X, pd.DataFrame({"sex": GROUP, "age": age}))
+    np.testing.assert_array_equal(both, np.maximum(gaps(X, GROUP), gaps(X, age)))
+
+
+def test_a_numeric_attribute_has_correlations_or_halves():
+    age = 40 + 10 * X[:, 3] + np.random.default_rng(1).normal(size=len(X))
+    expected = [abs(scipy.stats.pearsonr(column, age)[0]) for column in X[:, :4].T]
+    np.testing.assert_allclose(gaps(X, age)[:4], expected, rtol=1e-9)
+    older = age > np.median(age)
+    expected = [scipy.stats.ks_2samp(column[older], column[~older]).statistic for column in X.T]
+    np.testing.assert_allclose(gaps(X, age, gap="ks"), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("gap", ["standardized", "ks"])
+def test_half_of_a_number_may_be_its_largest_value(gap):
+    """The median is the maximum then; the others are the second group."""
+    income = np.where(np.arange(len(X)) % 3 == 0, X[:, 2], 9.0)
+    assert gaps(X, income, gap=gap)[2] >= 0
+
+
+# Gaps of what is missing
+
+
+@pytest.mark.parametrize("gap", ["standardized", "ks"])
+def test_missing_values_may_give_the_group_away(gap):
+    """Numbers that tell nothing, missing for 4 of 6 women and 1 of 6 men: 1/2 between the shares, of mean 5/12."""
+    column = np.array([1, 2, np.nan, np.nan, np.nan, np.nan, 1, 2, 1, 2, np.nan, 1.5])
+    group = np.repeat(["woman", "man"], 6)
+    expected = 0.5 / np.sqrt(5 / 12 * 7 / 12) if gap == "standardized" else 0.5
+    assert gaps(column[:, None], group, gap=gap)[0] == pytest.approx(expected)
+    told = column.copy()
+    told[6:] += 100  # now the values tell more than what is missing: 101.5 on average for 1.5, all apart
+    present = ~np.isnan(told)
+    expected = 100 / np.std(told[present]) if gap == "standardized" else 1.0
+    assert gaps(told[:, None], group, gap=gap)[0] == pytest.approx(expected)
+
+
+def test_a_column_that_one_group_lacks_is_measured_by_that():
+    column = np.where(GROUP == 1, np.nan, X[:, 0])
+    share = GROUP.mean()
+    assert gaps(column[:, None], GROUP)[0] == pytest.approx(1 / np.sqrt(share * (1 - share)))
+    assert gaps(column[:, None], GROUP, gap="ks")[0] == 1.0
+    assert gaps(np.full((len(X), 1), np.nan), GROUP)[0] == 0.0
+
+
+def test_infinite_values_count_like_the_farthest_number():
+    column = np.array([0.0, 1.0, 2.0, np.inf, 5.0, -np.inf])
+    group = [0, 0, 0, 1, 1, 1]
+    plain = np.array([0.0, 1.0, 2.0, 5.0, 5.0, 0.0])
+    assert gaps(column[:, None], group)[0] == gaps(plain[:, None], group)[0]
+
+
+# Gaps of categories
+
+
+def test_categories_have_the_total_variation_distance():
+    """Women: 3 a, 1 b; men: 1 a, 2 b, 1 c. Half of |3/4 - 1/4| + |1/4 - 2/4| + |0 - 1/4| is 1/2; it is a's share, of 4 in 8."""
+    frame = pd.DataFrame({"job": pd.Categorical(list("aaababbc") * 100, categories=list("cbax"))})
+    group = np.tile(np.repeat(["woman", "man"], 4), 100)
+    assert gaps(frame, group, gap="ks")["job"] == 0.5
+    assert gaps(frame, group)["job"] == pytest.approx(0.5 / np.sqrt(0.5 * 0.5))
+
+
+@pytest.mark.parametrize("gap", ["standardized", "ks"])
+@pytest.mark.parametrize("attribute", ["group", "age"])
+def test_two_categories_are_a_column_of_zeros_and_ones(gap, attribute):
+    flag = (X[:, 0] > 0.3).astype(int)
+    attribute = GROUP if attribute == "group" else X[:, 0] ** 3
+    frame = pd.DataFrame({"number": flag, "category": pd.Categorical(np.array(["no", "yes"])[flag]), "bool": flag == 1})
+    found = gaps(frame, attribute, gap=gap)
+    assert found["number"] > 0.3
+    np.testing.assert_allclose(found, found["number"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("gap", ["standardized", "ks"])
+def test_among_categories_missing_is_one_more(gap):
+    values = np.array(["a", "b"], object)[(X[:, 3] > 0).astype(int)]
+    values[X[:, 0] > 0.8] = None
+    named = np.where(pd.isna(values), "missing", values)
+    frame = pd.DataFrame({"missing": pd.Categorical(values), "named": pd.Categorical(named)})
+    found = gaps(frame, GROUP, gap=gap)
+    assert found["missing"] == found["named"] > 0.3
+
+
+def test_codes_that_the_model_takes_for_categories_have_no_order():
+    """Categories 0 and 2 are women's, 1 is men's: the means are equal, and yet the column tells all."""
+    codes, group = np.array([0, 2, 1, 1] * 40)[:, None], np.array([0, 0, 1, 1] * 40)
+    y, qid = np.zeros(160), np.zeros(160)
+    kw = {"qid": qid, "sensitive_features": group}
+    assert gaps(codes, group)[0] == 0
+    for named in ([0], "0", np.array([0])):
+        ranker = GapBoostingRanker(LGBMRegressor(n_estimators=1, n_jobs=1, verbose=-1)).set_params(gap="ks")
+        assert ranker.fit(codes, y, categorical_feature=named, **kw).gaps_[0] == 1.0
+    frame = pd.DataFrame(codes, columns=["job"])
+    assert GapBoostingRanker(LIGHTGBM).fit(frame, y.astype(int), categorical_feature="name:job", **kw).gaps_["job"] == 2
+    model = catboost(loss_function="QueryRMSE")
+    assert GapBoostingRanker(model).fit(codes, np.arange(160) % 3, cat_features=[0], **kw).gaps_[0] == 2.0
+
+
+def test_many_rare_categories_are_warned_of():
+    """60 categories in 240 rows, groups at random; the mean of the distance over permutations is what the message says."""
+    rng = np.random.default_rng(0)
+    codes, group = np.arange(240) % 60, np.arange(240) % 2
+    frame = pd.DataFrame({"zip": pd.Categorical(codes.astype(str))})
+    distances = []
+    for _ in range(200):
+        drawn = rng.permutation(group)
+        p, q = (np.bincount(codes[drawn == k], minlength=60) / 120 for k in (0, 1))
+        distances.append(np.abs(p - q).sum() / 2)
+    with pytest.warns(UserWarning, match="Column 'zip' of X has 60 categories in 240 rows.*Merge rare") as caught:
+        gaps(frame, rng.permutation(group))
+    said = float(str(caught[0].message).split("by about ")[1].split(" ")[0])
+    assert said == pytest.approx(np.mean(distances), abs=0.05)
+
+
+# Odd attributes, odd containers
+
+
+def test_one_group_only_leaves_the_plain_model_with_a_warning():
+    with pytest.warns(UserWarning, match="has one value only: no column has a gap"):
+        ranker = GapBoostingRanker(LIGHTGBM).fit(X, Y, qid=QID, sensitive_features=np.zeros(len(X)))
+    assert (ranker.gaps_ == 0).all() and (ranker.weights_ == 1).all()
+    np.testing.assert_array_equal(ranker.predict(X), QueryRanker(LIGHTGBM).fit(X, Y, qid=QID).predict(X))
+
+
+def test_codes_of_groups_can_be_said_to_be_classes():
+    codes = np.arange(len(X)) % 4
+    with pytest.warns(UserWarning, match="categorical=True in GapBoostingRanker"):
+        numbers = gaps(X, codes)
+    classes = gaps(X, codes, categorical=True)
+    assert (classes[:4] > numbers[:4]).all()
+    np.testing.assert_array_equal(classes, gaps(X, codes.astype(str)))
+
+
+@pytest.mark.parametrize(
+    "attribute, message",
+    [
+        (None, "sensitive_features is missing"),
+        (GROUP[:-1], "239 entries for 240 rows"),
+        (np.where(np.arange(240) == 3, np.nan, 1.0), "missing values"),
+    ],
+)
+def test_attributes_that_do_not_fit_are_refused(attribute, message):
+    with pytest.raises(ValueError, match=message):
+        GapBoostingRanker(LIGHTGBM, strength=0.0).fit(X, Y, qid=QID, sensitive_features=attribute)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda Z: Z.astype(np.float64, order="F"),
+        pd.DataFrame,
+        lambda Z: pd.DataFrame(Z).astype("Float64"),
+        sp.csr_matrix,
+        sp.csc_array,
+        lambda Z: pl.DataFrame(Z, schema=[str(j) for j in range(5)]),
+        lambda Z: pa.table({str(j): Z[:, j] for j in range(5)}),
+    ],
+)
+def test_gaps_are_those_of_any_container(convert):
+    np.testing.assert_allclose(gaps(convert(X), GROUP), gaps(X, GROUP), rtol=1e-12)
+
+
+def test_what_is_learned_does_not_depend_on_how_queries_are_interleaved():
+    ranker = GapBoostingRanker(LIGHTGBM).fit(X, Y, qid=QID, sensitive_features=GROUP)
+    order = np.argsort(QID, kind="stable")
+    sorted_ = clone(ranker).fit(X[order], Y[order], qid=QID[order], sensitive_features=GROUP[order])
+    np.testing.assert_array_equal(ranker.gaps_, sorted_.gaps_)
+    np.testing.assert_array_equal(ranker.predict(X), sorted_.predict(X))
+
+
+# What the libraries do with the weights
+
+
+def test_lightgbm_has_the_weights_as_feature_contri():
+    ranker = GapBoostingRanker(LIGHTGBM, strength=3.0).fit(X, Y, qid=QID, sensitive_features=GROUP)
+    np.testing.assert_allclose(ranker.weights_, np.exp(-3.0 * ranker.gaps_))
+    by_hand = clone(LIGHTGBM).set_params(feature_contri=np.exp(-3.0 * ranker.gaps_).tolist())
+    np.testing.assert_array_equal(ranker.predict(X), QueryRanker(by_hand).fit(X, Y, qid=QID).predict(X))
+    assert not np.array_equal(ranker.predict(X), QueryRanker(LIGHTGBM).fit(X, Y, qid=QID).predict(X))
+    assert "feature_contri" not in LIGHTGBM.get_params()
+
+
+@pytest.mark.parametrize("make", [lambda: LIGHTGBM, catboost, lambda: xgboost(colsample_bynode=0.6), xgboost])
+def test_strength_zero_is_the_plain_model(make):
+    model = make()
+    ranker = GapBoostingRanker(model, strength=0.0).fit(X, Y, qid=QID, sensitive_features=GROUP)
+    np.testing.assert_array_equal(ranker.predict(X), QueryRanker(model).fit(X, Y, qid=QID).predict(X))
+    assert ranker.gaps_[0] > 1
+
+
+@pytest.mark.parametrize("make", [lambda: LIGHTGBM, catboost, lambda: xgboost(colsample_bynode=0.4)])
+def test_a_column_that_gives_the_group_away_counts_for_less(make):
+    """How much scores change when the first column is replaced by that of the other group, in standard deviations."""
+    changes = []
+    for strength in (0.0, 10.0):
+        ranker = GapBoostingRanker(make(), strength=strength).fit(X, Y, qid=QID, sensitive_features=GROUP)
+        other = X.copy()
+        other[:, 0] = 1 - other[:, 0]
+        scores = ranker.predict(X)
+        changes.append(np.abs(ranker.predict(other) - scores).mean() / scores.std())
+    assert changes[1] < 0.3 * changes[0]
+
+
+@pytest.mark.parametrize("alias", ["feature_contri", "feature_penalty", "fc"])
+def test_a_users_own_weights_are_multiplied(alias):
+    own = [1.0, 0.5, 0.2, 1.0, 1.0]
+    model = clone(LIGHTGBM).set_params(**{alias: own})
+    ranker = GapBoostingRanker(model, strength=2.0).fit(X, Y, qid=QID, sensitive_features=GROUP)
+    by_hand = clone(LIGHTGBM).set_params(feature_contri=(own * np.exp(-2.0 * ranker.gaps_)).tolist())
+    np.testing.assert_array_equal(ranker.predict(X), QueryRanker(by_hand).fit(X, Y, qid=QID).predict(X))
+    assert model.get_params()[alias] == own
+
+
+@pytest.mark.parametrize("own", ["(1,0.5,0.2,1,1)", "1:0.5,2:0.2", "b:0.5,c:0.2"])
+def test_catboost_has_them_as_feature_weights_without_noise(own):
+    """Text is the only form of them with which scikit-learn can clone CatBoost."""
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    ranker = GapBoostingRanker(catboost(feature_weights=own), strength=2.0)
+    ranker.fit(frame, Y, qid=QID, sensitive_features=GROUP)
+    by_hand = catboost(random_strength=0)
+    by_hand.set_params(feature_weights=(np.array([1, 0.5, 0.2, 1, 1]) * np.exp(-2.0 * ranker.gaps_)).tolist())
+    order = np.argsort(QID, kind="stable")
+    by_hand.fit(frame.iloc[order], Y[order], group_id=QID[order])
+    np.testing.assert_array_equal(ranker.predict(frame), by_hand.predict(frame))
+    with pytest.raises(TypeError, match="can't be cloned, and GapBoostingRanker fits a clone"):
+        GapBoostingRanker(catboost(feature_weights=[1.0] * 5)).fit(frame, Y, qid=QID, sensitive_features=GROUP)
+
+
+def test_noise_that_catboosts_user_asks_for_stays():
+    kw = {"qid": QID, "sensitive_features": GROUP}
+    assert GapBoostingRanker(catboost(random_strength=2)).fit(X, Y, **kw).estimator_.get_param("random_strength") == 2
+    plain = GapBoostingRanker(catboost(), strength=0.0).fit(X, Y, **kw)
+    assert plain.estimator_.get_param("random_strength") is None
+
+
+@pytest.mark.parametrize(
+    "own, message",
+    [
+        ([1.0, 2.0], "shape .2,. and X has 5 columns"),
+        ("1,much", "is the text '1,much'"),
+        ("1,1,1", "shape .3,. and X has 5 columns"),
+        ({"z": 1.0}, "names the column 'z'"),
+    ],
+)
+def test_own_weights_that_do_not_fit_are_refused(own, message):
+    model = clone(LIGHTGBM).set_params(feature_contri=own)
+    with pytest.raises(ValueError, match=message):
+        GapBoostingRanker(model).fit(X, Y, qid=QID, sensitive_features=GROUP)
+
+
+def test_xgboost_samples_columns_by_the_weights_or_is_refused():
+    with pytest.raises(ValueError, match="XGBRanker weighs columns only where it samples them.*colsample_bynode"):
+        GapBoostingRanker(xgboost()).fit(X, Y, qid=QID, sensitive_features=GROUP)
+    model = xgboost(colsample_bynode=0.4)
+    ranker = GapBoostingRanker(model, strength=3.0).fit(X, Y, qid=QID, sensitive_features=GROUP)
+    order = np.argsort(QID, kind="stable")
+    weights = np.exp(-3.0 * ranker.gaps_).tolist()
+    if "feature_weights" in model.get_params():
+        by_hand = (
+            clone(model)
+            .set_params(feature_weights=weights)
+            .fit(X[order], Y[order], qid=np.unique(QID[order], return_inverse=True)[1])
+        )
+    else:  # before 3.0
+        by_hand = clone(model).fit(
+            X[order], Y[order], qid=np.unique(QID[order], return_inverse=True)[1], feature_weights=weights
+        )
+    np.testing.assert_array_equal(ranker.predict(X), by_hand.predict(X))
+
+
+@pytest.mark.parametrize(
+    "model", [Ridge(), PlackettLuceRanker(), make_pipeline(StandardScaler(), LIGHTGBM), FrozenEstimator(LIGHTGBM)]
+)
+def test_models_that_weigh_no_columns_are_refused(model):
+    with pytest.raises(ValueError, match="LightGBM|LGBMRanker"):
+        GapBoostingRanker(model).fit(X, Y, qid=QID, sensitive_features=GROUP)
+
+
+def test_a_strength_that_leaves_nothing_is_refused():
+    with pytest.raises(ValueError, match="leaves no column of X any weight: the smallest gap is"):
+        GapBoostingRanker(LIGHTGBM, strength=1e4).fit(X[:, :2], Y, qid=QID, sensitive_features=GROUP)
+    left = GapBoostingRanker(LIGHTGBM, strength=1e4).fit(X, Y, qid=QID, sensitive_features=GROUP)  # the constant column
+    assert left.estimator_.feature_importances_.sum() == 0
+    for strength in (-1.0, np.nan, "much"):
+        with pytest.raises(ValueError, match="strength"):
+            GapBoostingRanker(LIGHTGBM, strength=strength).fit(X, Y, qid=QID, sensitive_features=GROUP)
+
+
+# At home in scikit-learn
+
+
+def frame_task():
+    """As people have them: categories and missing values; string ids."""
+    rng = np.random.default_rng(0)
+    job = np.where(GROUP == 1, rng.choice(["nurse", "clerk"], len(X)), rng.choice(["clerk", "smith"], len(X)))
+    frame = pd.DataFrame({"job": pd.Categorical(job), "skill": X[:, 2], "bonus": np.where(GROUP == 1, np.nan, X[:, 3])})
+    return frame, Y, QID, np.array(["men", "women"])[GROUP]
+
+
+def test_a_data_frame_with_categories_and_missing_values():
+    frame, y, qid, sex = frame_task()
+    ranker = GapBoostingRanker(LIGHTGBM).fit(frame, y, qid=qid, sensitive_features=sex)
+    assert ranker.gaps_["bonus"] == pytest.approx(2, abs=0.1)  # missing for all women, of whom there is about a half
+    assert ranker.gaps_["bonus"] > ranker.gaps_["job"] > 0.5 > ranker.gaps_["skill"]
+    assert list(ranker.weights_.index) == ["job", "skill", "bonus"]
+    twin = pickle.loads(pickle.dumps(ranker))
+    np.testing.assert_array_equal(twin.predict(frame), ranker.predict(frame))
+    np.testing.assert_array_equal(clone(ranker).fit(frame, y, qid=qid, sensitive_features=sex).gaps_, ranker.gaps_)
+    assert ranker.rank(frame, qid=qid).max() == 8
+
+
+def test_it_is_searched_over_like_any_ranker():
+    frame, y, qid, sex = frame_task()
+    grid = {"strength": [0.0, 5.0], "gap": ["standardized", "ks"], "estimator__num_leaves": [3]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(GapBoostingRanker(LIGHTGBM), grid, cv=QueryKFold(2), error_score="raise")
+        search.fit(frame, y, qid=qid, sensitive_features=sex)
+        assert len(search.cv_results_["params"]) == 4
+        step = make_pipeline(StandardScaler(), GapBoostingRanker(LIGHTGBM))
+        assert step.fit(X, Y, qid=QID, sensitive_features=GROUP).predict(X).shape == (len(X),)
+
+
+def test_early_stopping_stays_the_models_own():
+    import lightgbm
+
+    model = clone(LIGHTGBM).set_params(n_estimators=200, learning_rate=0.5)
+    ranker = GapBoostingRanker(model).fit(
+        X,
+        Y,
+        qid=QID,
+        sensitive_features=GROUP,
+        eval_set=[(X[:80], Y[:80])],
+        eval_qid=[QID[:80]],
+        callbacks=[lightgbm.early_stopping(3, verbose=False)],
+    )
+    assert ranker.estimator_.best_iteration_ < 200

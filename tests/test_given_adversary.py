@@ -1,0 +1,351 @@
+"""adversary="given": of each item the worst of its hypothetical rows, against the definition, one item after the other."""
+
+import pickle
+from functools import partial
+
+import autograd.numpy as anp
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from _data import shared_data
+from scipy.optimize import approx_fprime
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from small_tasks import MIXED, make_task
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, QueryRanker, RandomRanker, SenSTIRRanker, senstir_path
+from skfairrank._batches import ArrayBatches
+from skfairrank._queries import Queries
+from skfairrank.adversaries import GivenHypotheticals
+from skfairrank.datasets import flip_sex
+from skfairrank.fair_metrics import MahalanobisMetric
+from skfairrank.hypotheticals import Hypotheticals
+from skfairrank.metrics import kendall_tau_score, kendall_tau_scorer
+from skfairrank.model_selection import QueryKFold
+from skfairrank.scores import FunctionScore, LinearScore, MLPScore
+from skfairrank.utilities import Tables
+
+TASK = make_task(MIXED, seed=3)
+N, D = TASK.X.shape
+M = np.diag([0.0, 2.0, 1.0, 0.5])
+GROUP = np.arange(N) % 2
+QUICK = {"adversary": "given", "max_iter": 40, "random_state": 0, "rho": 0.1}
+
+
+def bent(theta, X):
+    return anp.tanh(anp.dot(X, theta)) + anp.dot(X, theta)
+
+
+SCORES = pytest.mark.parametrize(
+    "score",
+    [LinearScore(), MLPScore((3,)), FunctionScore(bent, [0.1, 0.2, 0.3, 0.4])],
+    ids=["linear", "mlp", "function"],
+)
+
+
+def negate(X, column=1):
+    """Another sign in a column: what must not matter."""
+    X[:, column] *= -1
+    return X
+
+
+def fit(ranker, **metadata):
+    return ranker.fit(TASK.X, TASK.y, qid=TASK.qid, **metadata)
+
+
+class Setting:
+    """A batch of all queries, weighted, with candidates of which some are free, and what the definition says of an attack."""
+
+    def __init__(self, score, *, rho=0.3, epsilon=0.05, metric=M, dual_step="budget"):
+        rng = np.random.default_rng(1)
+        self.score, self.rho, self.epsilon = score, rho, epsilon
+        self.candidates = [TASK.X + 0.3 * rng.normal(size=(N, D)) for _ in range(3)]
+        self.candidates.append(TASK.X + [0.4, 0, 0, 0])
+        self.queries = Queries.from_qid(TASK.qid, N)
+        weights = rng.uniform(0.5, 1.5, self.queries.n_queries)
+        self.metric = None if metric is None else MahalanobisMetric(metric).fit(TASK.X)
+        self.M = np.zeros((D, D)) if metric is None else metric
+        batches = ArrayBatches(TASK.X, self.queries, Tables(np.zeros(N), np.zeros(4)), weights)
+        (self.batch,) = batches.in_order()
+        self.theta = score.initial_parameters(D, rng) + 0.5 * rng.normal(size=len(score.initial_parameters(D, rng)))
+        adversary = GivenHypotheticals(epsilon=epsilon, dual_step=dual_step).among(self.candidates)
+        self.prepared = adversary.prepare(batches, score, self.metric, rho=rho, rng=rng)
+
+    def items(self, theta, multiplier):
+        """Of each item: weight in the mean over queries, query size, and (unfairness, cost) of itself and its candidates."""
+        for q, (first, last) in enumerate(zip(self.batch.offsets[:-1], self.batch.offsets[1:], strict=True)):
+            for row in self.batch.rows[first:last]:
+                points = np.stack([TASK.X[row], *(rows[row] for rows in self.candidates)])
+                h, moves = self.score.values(theta, points), points - points[0]
+                cost = np.einsum("kj,jl,kl->k", moves, self.M, moves)
+                yield self.batch.weight[q] / len(self.batch.weight), last - first, 0.5 * (h - h[0]) ** 2, cost
+
+    def chosen(self, theta, multiplier):
+        """Candidates of all items by the definition, and among those that cost nothing."""
+        best, free = [], []
+        for _, n, unfair, cost in self.items(theta, multiplier):
+            best.append(int(np.argmax(self.rho * unfair - multiplier / n * cost)))
+            free.append(int(np.argmax(np.where(cost < 1e-20, unfair, -1.0))))
+        return best, free
+
+    def means(self, theta, chosen):
+        """Regulariser and distance where each item takes the chosen candidate."""
+        found = list(self.items(theta, 0.0))
+        value = sum(w * unfair[k] for (w, _, unfair, _), k in zip(found, chosen, strict=True))
+        return value, sum(w / n * cost[k] for (w, n, _, cost), k in zip(found, chosen, strict=True))
+
+
+@SCORES
+@pytest.mark.parametrize("multiplier", [0.0, 0.02, 0.3, 50.0])
+def test_an_attack_by_definition(score, multiplier):
+    setting = Setting(score, epsilon=1e6)
+    attack = setting.prepared.attack(setting.batch, setting.theta, multiplier)
+    best, free = setting.chosen(setting.theta, multiplier)
+    assert len(set(best)) > 2 if multiplier < 50 else best == free
+    value, distance = setting.means(setting.theta, best)
+    assert (attack.regularizer, attack.query_distance) == pytest.approx((value, distance), rel=1e-9)
+    slope = approx_fprime(setting.theta, lambda theta: setting.means(theta, best)[0], 1e-7)
+    np.testing.assert_allclose(attack.gradient, slope, rtol=1e-4, atol=1e-5)
+
+
+@SCORES
+def test_a_budget_is_kept_by_taking_rows_with_a_probability(score):
+    setting = Setting(score, epsilon=0.002)
+    attack = setting.prepared.attack(setting.batch, setting.theta, 0.01)
+    best, free = setting.chosen(setting.theta, 0.01)
+    (value, distance), (value_free, _) = (setting.means(setting.theta, chosen) for chosen in (best, free))
+    share = 2 * setting.epsilon / distance
+    assert share < 0.5 and value_free > 0
+    assert attack.query_distance == pytest.approx(2 * setting.epsilon, rel=1e-12)
+    assert attack.regularizer == pytest.approx(share * value + (1 - share) * value_free, rel=1e-9)
+
+    def mixed(theta):
+        return share * setting.means(theta, best)[0] + (1 - share) * setting.means(theta, free)[0]
+
+    np.testing.assert_allclose(attack.gradient, approx_fprime(setting.theta, mixed, 1e-7), rtol=1e-4, atol=1e-5)
+
+
+def test_where_the_budget_binds_its_mean_is_spent():
+    setting, multiplier, spent = Setting(LinearScore(), epsilon=0.03), 2.0, []
+    for _ in range(2000):
+        attack = setting.prepared.attack(setting.batch, setting.theta, multiplier)
+        multiplier = attack.multiplier
+        spent.append(attack.query_distance)
+    assert np.mean(spent[200:]) == pytest.approx(0.03, rel=0.03)
+
+
+def test_without_a_metric_rows_are_free():
+    setting = Setting(LinearScore(), epsilon=0.0, metric=None)
+    attack = setting.prepared.attack(setting.batch, setting.theta, 7.0)
+    best, _ = setting.chosen(setting.theta, 7.0)
+    assert attack.regularizer == pytest.approx(setting.means(setting.theta, best)[0], rel=1e-9)
+    assert (attack.query_distance, attack.multiplier) == (0.0, 7.0)
+
+
+def test_an_adversary_without_rows_says_what_it_needs():
+    with pytest.raises(ValueError, match="among"):
+        GivenHypotheticals(negate).prepare(None, LinearScore(), None, rho=1.0, rng=None)
+
+
+# The ranker
+
+
+@pytest.mark.parametrize("score", ["linear", MLPScore((8,))], ids=["linear", "mlp"])
+def test_a_flip_of_one_s_own_makes_rankings_stable(score):
+    with np.load(shared_data("german_seed0.npz")) as z:
+        X, y, qid, Xt, qt = (z[name] for name in ("X_train", "y_train", "qid_train", "X_test", "qid_test"))
+
+    def tau(**settings):
+        ranker = SenSTIRRanker(
+            adversary="given", score_function=score, gradient="plrank", max_iter=500, random_state=0, **settings
+        )
+        ranker.fit(X, y, qid=qid)
+        return kendall_tau_score(ranker.predict(Xt), ranker.predict(flip_sex(Xt)), qid=qt)
+
+    assert tau(rho=0) < 0.9 < 0.985 < tau(rho=0.03, hypotheticals=flip_sex)
+
+
+def test_rows_and_functions_that_give_them_are_the_same_to_the_bit():
+    by_function = fit(SenSTIRRanker(hypotheticals=negate, **QUICK))
+    assert by_function.history_["regularizer"][-1] > 0
+    expected = negate(TASK.X.copy())
+    shown = np.array(expected)
+    shown.flags.writeable = False
+    for X_hypothetical in (expected, expected.tolist(), [expected], expected[:, None], {"negated": shown}):
+        np.testing.assert_array_equal(
+            fit(SenSTIRRanker(**QUICK), X_hypothetical=X_hypothetical).coef_, by_function.coef_
+        )
+    both = fit(SenSTIRRanker(hypotheticals=negate, **QUICK), X_hypothetical=expected)
+    np.testing.assert_array_equal(both.coef_, by_function.coef_)
+    assert both.hypotheticals_.names_ == ["negate"]
+
+
+def test_rows_on_disk(tmp_path):
+    expected = fit(SenSTIRRanker(hypotheticals=negate, **QUICK)).coef_
+    np.save(tmp_path / "rows.npy", negate(TASK.X.copy()))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    np.testing.assert_array_equal(fit(SenSTIRRanker(**QUICK), X_hypothetical=mapped).coef_, expected)
+
+
+def test_functions_see_the_frame_and_the_ranker_numbers():
+    frame = pd.DataFrame(TASK.X, columns=list("abcd"))
+    ranker = SenSTIRRanker(hypotheticals=lambda rows: rows.assign(b=-rows["b"]), **QUICK)
+    ranker.fit(frame, TASK.y, qid=TASK.qid)
+    np.testing.assert_array_equal(ranker.coef_, fit(SenSTIRRanker(hypotheticals=negate, **QUICK)).coef_)
+    with pytest.raises(TypeError, match="X_hypothetical is of type ndarray"):
+        SenSTIRRanker(**QUICK).fit(frame, TASK.y, qid=TASK.qid, X_hypothetical=TASK.X)
+
+
+def test_in_a_pipeline_functions_see_the_rows_behind_the_other_steps():
+    seen = []
+
+    def look(X):
+        seen.append(X)
+        return negate(X.copy())
+
+    pipeline = make_pipeline(StandardScaler(), SenSTIRRanker(hypotheticals=look, **QUICK))
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline.fit(TASK.X, TASK.y, qid=TASK.qid)
+    np.testing.assert_array_equal(seen[0], StandardScaler().fit_transform(TASK.X))
+
+
+def test_the_order_of_rows_does_not_matter_nor_does_a_second_fit():
+    order = np.argsort(TASK.qid, kind="stable")
+    ranker = SenSTIRRanker(hypotheticals=Hypotheticals(negate, n_neighbors=1), metric=MahalanobisMetric(M), **QUICK)
+    first = fit(ranker).coef_
+    again = clone(ranker).fit(TASK.X[order], TASK.y[order], qid=TASK.qid[order])
+    np.testing.assert_array_equal(again.coef_, first)
+    np.testing.assert_array_equal(fit(ranker).coef_, first)
+
+
+def test_without_strength_it_is_the_plain_ranker():
+    settings = {**QUICK, "rho": 0}
+    ranker = fit(SenSTIRRanker(hypotheticals=negate, **settings))
+    np.testing.assert_array_equal(ranker.coef_, fit(PlackettLuceRanker(max_iter=40, random_state=0)).coef_)
+    assert not hasattr(ranker, "hypotheticals_")
+
+
+def test_early_stopping_warm_start_and_pickle():
+    settings = {**QUICK, "early_stopping": True, "validation_fraction": 0.3, "warm_start": True, "batch_size": 4}
+    ranker = fit(SenSTIRRanker(hypotheticals=negate, metric=MahalanobisMetric(M), **settings))
+    assert len(ranker.validation_scores_) > 0
+    found = ranker.coef_
+    fit(ranker)
+    assert not np.array_equal(ranker.coef_, found)
+    copied = pickle.loads(pickle.dumps(ranker))
+    np.testing.assert_array_equal(copied.predict(TASK.X), ranker.predict(TASK.X))
+
+
+def test_the_best_of_several_starts():
+    settings = {**QUICK, "score_function": MLPScore((3,)), "n_init": 3}
+    ranker = fit(SenSTIRRanker(MahalanobisMetric(M), hypotheticals=negate, **settings))
+    assert len(ranker.objectives_) == 3 and np.isfinite(ranker.objectives_).all()
+
+
+# What rows cost
+
+
+def test_with_no_metric_sensitive_features_change_nothing():
+    ranker = SenSTIRRanker(hypotheticals=negate, **QUICK)
+    free = fit(ranker)
+    assert free.metric_ is None and free.lambda_ == 2.0 and not free.history_["query_distance"].any()
+    np.testing.assert_array_equal(fit(clone(ranker), sensitive_features=GROUP).coef_, free.coef_)
+
+
+def test_a_metric_charges_rows():
+    settings = {**QUICK, "epsilon": 0.0, "fair_start": 0.0}
+    charged = fit(SenSTIRRanker(MahalanobisMetric(np.eye(4)), hypotheticals=negate, **settings))
+    np.testing.assert_array_equal(charged.coef_, fit(PlackettLuceRanker(max_iter=40, random_state=0)).coef_)
+    assert not charged.history_["regularizer"].any()
+    sensitive = fit(SenSTIRRanker([[0, 1, 0, 0]], hypotheticals=negate, **settings))
+    assert sensitive.history_["regularizer"][-1] > 0 and not sensitive.history_["query_distance"].any()
+    settings = {**QUICK, "epsilon": 0.02, "max_iter": 200}
+    budget = fit(SenSTIRRanker(MahalanobisMetric(np.eye(4)), hypotheticals=negate, **settings))
+    assert 0 < budget.history_["query_distance"].max() <= 0.04 * (1 + 1e-12)
+
+
+def test_hypotheticals_use_the_ranker_s_metric():
+    source = Hypotheticals(directions=True, steps=(1.0,))
+    ranker = fit(SenSTIRRanker([[0.0, 1.0, 0, 0]], hypotheticals=source, **QUICK))
+    by_hand = fit(SenSTIRRanker(**QUICK), X_hypothetical=TASK.X + [0, 1.0, 0, 0])
+    np.testing.assert_array_equal(ranker.coef_, by_hand.coef_)
+    assert ranker.hypotheticals_.metric_ is ranker.metric_ and not hasattr(source, "names_")
+    learned = fit(SenSTIRRanker(hypotheticals=Hypotheticals(gaps=True), **QUICK), sensitive_features=GROUP)
+    assert learned.hypotheticals_.metric_ is learned.metric_ and not learned.history_["query_distance"].any()
+    own = Hypotheticals(directions=True, steps=(1.0,), metric=FrozenEstimator(ranker.metric_))
+    np.testing.assert_array_equal(fit(SenSTIRRanker(hypotheticals=own, **QUICK)).coef_, by_hand.coef_)
+
+
+# Searches
+
+
+def test_a_search_cuts_rows_that_one_has_and_holds_every_ranker():
+    steps = {"max_iter": 5, "random_state": 0}
+    grid = {
+        "ranker": [
+            SenSTIRRanker(**{**QUICK, "max_iter": 5}), PlackettLuceRanker(**steps), FairPGRanker(fairness_weight=0, **steps),
+            RandomRanker(random_state=0), QueryRanker(SenSTIRRanker(**{**QUICK, "max_iter": 5})),
+        ]
+    }  # fmt: skip
+    pipeline = sklearn.pipeline.Pipeline([("ranker", SenSTIRRanker())])
+    twin = negate(TASK.X.copy())
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(pipeline, grid, cv=QueryKFold(2), scoring=kendall_tau_scorer, error_score="raise")
+        search.fit(TASK.X, TASK.y, qid=TASK.qid, X_hypothetical=twin)
+        train, test = next(iter(QueryKFold(2).split(TASK.X, TASK.y, TASK.qid)))
+        by_hand = SenSTIRRanker(**{**QUICK, "max_iter": 5}).fit(
+            TASK.X[train], TASK.y[train], qid=TASK.qid[train], X_hypothetical=twin[train]
+        )
+        tau = kendall_tau_score(by_hand.predict(TASK.X[test]), by_hand.predict(twin[test]), qid=TASK.qid[test])
+        found = search.cv_results_["split0_test_score"]
+        assert found[0] == found[4] == tau
+        with pytest.raises(ValueError, match=r"X_hypothetical 0 has shape"):
+            search.fit(TASK.X, TASK.y, qid=TASK.qid, X_hypothetical=[twin, twin])
+
+
+def test_a_search_over_where_rows_come_from():
+    ranker = SenSTIRRanker(metric=[[0, 1, 0, 0]], hypotheticals=Hypotheticals(negate), **QUICK)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            ranker, {"hypotheticals__n_neighbors": [0, 2], "hypotheticals__functions": [negate, partial(negate, column=2)]},
+            cv=QueryKFold(2), error_score="raise", scoring=lambda ranker, X, y: np.abs(ranker.coef_).sum(), refit=False,
+        ).fit(TASK.X, TASK.y, qid=TASK.qid)  # fmt: skip
+    assert len(set(search.cv_results_["mean_test_score"])) == 4
+
+
+def test_a_path_over_given_rhos():
+    path = senstir_path(
+        TASK.X, TASK.y, qid=TASK.qid, rhos=[0.01, 1.0], adversary="given", X_hypothetical=negate(TASK.X.copy()),
+        max_iter=600, random_state=0,
+    )  # fmt: skip
+    assert abs(path.coefs[1, 1]) < 0.3 * abs(path.coefs[0, 1])
+
+
+# What is refused
+
+
+def test_what_is_missing_or_has_no_effect():
+    with pytest.raises(ValueError, match="no hypothetical rows: give hypotheticals"):
+        fit(SenSTIRRanker(**QUICK))
+    with pytest.raises(ValueError, match="closed form"):
+        fit(SenSTIRRanker(hypotheticals=negate, solver="lbfgs", **QUICK))
+    with pytest.raises(ValueError, match="relax"):
+        fit(SenSTIRRanker(hypotheticals=negate, relax=0.5, **QUICK))
+    with pytest.raises(ValueError, match="'hypotheticals' parameter"):
+        fit(SenSTIRRanker(hypotheticals="flip", **QUICK))
+    with pytest.raises(ValueError, match="X_hypothetical has shape"):
+        fit(SenSTIRRanker(**QUICK), X_hypothetical=TASK.X[1:])
+    with pytest.raises(ValueError, match="missing values in column 0"):
+        fit(SenSTIRRanker(**QUICK), X_hypothetical=np.full_like(TASK.X, np.nan))
+    with pytest.raises(ValueError, match="feature_range.*where they are made"):
+        fit(SenSTIRRanker(hypotheticals=negate, feature_range="train", **QUICK))
+    with pytest.raises(ValueError, match="centered"):
+        fit(SenSTIRRanker(hypotheticals=negate, score_distance="centered", **QUICK))
+    with pytest.warns(UserWarning, match='adversary="given" only'):
+        fit(SenSTIRRanker([[0, 1, 0, 0]], **{**QUICK, "adversary": "ascent"}, hypotheticals=negate))
+    with pytest.warns(UserWarning, match="'<lambda>' changes no row"):
+        fit(SenSTIRRanker(hypotheticals=[negate, lambda X: X], **QUICK))
