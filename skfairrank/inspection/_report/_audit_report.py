@@ -16,12 +16,12 @@ from skfairrank._gains import discounts
 from skfairrank._queries import Queries
 from skfairrank._validation import as_values, check_relevance
 from skfairrank.inspection._audit import audit
-from skfairrank.inspection._certificate import FairnessCertificate, _fitted, certificate_of_scores
+from skfairrank.inspection._certificate import FairnessCertificate, certificate_of_scores, fitted_hypotheticals
 from skfairrank.inspection._confidence import check_confidence
-from skfairrank.inspection._exposure_by_group import _named_columns, exposure_by_group
+from skfairrank.inspection._exposure_by_group import exposure_by_group, named_attributes
 from skfairrank.inspection._order_changes import STATISTICS, ranks
 from skfairrank.inspection._report._page import document, fragment
-from skfairrank.inspection._report._scored import ScoreColumn, Scored, score_all
+from skfairrank.inspection._report._scored import Scored, score_all
 from skfairrank.inspection._report._words import at_most, percent
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._ndcg import ndcg
@@ -83,7 +83,7 @@ class AuditReport:
         items : DataFrame
             Of one ranker after the other the worst queries, the worst first, each in the order in which the ranker ranks it.
             Columns ``ranker``, ``qid``, ``hypothetical`` (the worst), ``unfairness`` (the share of pairs that change order),
-            ``row`` (the item's number in X), ``item`` (its name), ``group``, ``rank``, ``hypothetical_rank``, ``move`` (places
+            ``row`` (the item's number in X), ``item`` (its name), ``group`` (by each attribute), ``rank``, ``hypothetical_rank``, ``move`` (places
             won, negative where they are lost), and ``change``: what the hypothetical changes in the item. Empty where no order
             changes.
         """
@@ -208,18 +208,18 @@ def audit_report(
     queries = Queries.from_qid(qid, len(y))
     items, groups = _names_of_items(item_names, X), _groups(sensitive_features, len(y))
     asked = hypotheticals is not None or X_hypothetical is not None
-    fitted = _fitted(hypotheticals, X, None) if asked else None
-    scored = score_all(named, X, queries, qid, fitted, X_hypothetical, n_worst)
-    columns = {name: ScoreColumn(j) for j, name in enumerate(named)}
+    fitted = fitted_hypotheticals(hypotheticals, X, None) if asked else None
+    known = {"qid": qid, "sensitive_features": _as_one_attribute(sensitive_features)}
+    scored = score_all(named, X, queries, known, fitted, X_hypothetical, n_worst)
     certificates, top = (
         _certificates(list(named), scored, qid, statistic, confidence) for statistic in ("discordance", "top_changed")
     )
     judged = {"qid": qid, "reference": reference, "k": k, "random_state": random_state}
     most = _most_changed(scored, certificates, queries)
-    table, gaps = _audits(columns, scored.s, y, most, sensitive_features, groups, judged)
+    table, gaps = _audits(scored.rankers, scored.s, y, most, sensitive_features, groups, judged)
     exposure = None
     if sensitive_features is not None:
-        exposure = exposure_by_group(columns, scored.s, y, qid=qid, sensitive_features=sensitive_features, k=k)
+        exposure = exposure_by_group(scored.rankers, scored.s, y, qid=qid, sensitive_features=sensitive_features, k=k)
     facts = {
         "n_queries": queries.n_queries,
         "n_relevant": int((np.maximum.reduceat(queries.group(y), queries.offsets[:-1]) > 0).sum()),
@@ -252,11 +252,18 @@ def _names_of_items(item_names, X) -> list[str]:
     return [label if isinstance(label, str) else f"row {label}" for label in index]
 
 
+def _as_one_attribute(sensitive_features):
+    """What a ranker gets that asks for groups when it predicts: the values of the attribute if there is one."""
+    if isinstance(sensitive_features, Mapping) and len(sensitive_features) == 1:
+        return next(iter(sensitive_features.values()))
+    return sensitive_features
+
+
 def _groups(sensitive_features, n_rows: int) -> dict:
     """(labels, codes) of each attribute by its name."""
     if sensitive_features is None:
         return {}
-    attributes = _named_columns(sensitive_features)
+    attributes = named_attributes(sensitive_features)
     return {name: check_groups(values, n_rows, compared_by="this page") for name, values in attributes.items()}
 
 
@@ -268,9 +275,7 @@ def _certificates(rankers, scored: Scored, qid, statistic, confidence) -> dict[s
     found = {}
     for j, name in enumerate(rankers if scored.names else []):
         others = {of: other[:, j] for of, other in zip(scored.names, scored.others, strict=True)}
-        found[name] = certificate_of_scores(
-            scored.s[:, j], others, qid=qid, statistic=statistic, confidence=confidence
-        )
+        found[name] = certificate_of_scores(scored.s[:, j], others, qid=qid, statistic=statistic, confidence=confidence)
     return found
 
 
@@ -291,7 +296,7 @@ def _audits(columns, s, y, most, sensitive_features, groups, judged):
     table = audit(columns, s, y, X_hypothetical=most, **judged)
     comparable = {name for name, (labels, _) in groups.items() if len(labels) > 1}
     gaps = {}
-    for name, values in (_named_columns(sensitive_features) if groups else {}).items():
+    for name, values in (named_attributes(sensitive_features) if groups else {}).items():
         if name in comparable:
             found = audit(columns, s, y, sensitive_features=values, **judged)
             gaps[name] = found.filter(regex="^(disparity|exposure_difference)")
@@ -305,7 +310,10 @@ def _each_hypothetical(rankers, scored: Scored, queries: Queries) -> pd.DataFram
     for j, ranker in enumerate(rankers):
         for name, other, changed in zip(scored.names, scored.others, scored.rows_changed, strict=True):
             s, s_other = queries.group(scored.s[:, j]), queries.group(other[:, j])
-            shares = {key: STATISTICS[key](s, s_other, queries).mean() for key in ("discordance", "top_changed", "displacement")}
+            shares = {
+                key: STATISTICS[key](s, s_other, queries).mean()
+                for key in ("discordance", "top_changed", "displacement")
+            }
             rows[ranker, name] = {**shares, "rows_changed": changed}
     index = pd.MultiIndex.from_tuples(list(rows), names=["ranker", "hypothetical"]) if rows else None
     return pd.DataFrame(list(rows.values()), index=index)
@@ -343,8 +351,7 @@ def _worst_items(rankers, scored: Scored, queries: Queries, items, groups) -> pd
 
 
 def _group_of(groups, row: int) -> str:
-    labels = {name: str(known[codes[row]]) for name, (known, codes) in groups.items()}
-    return ", ".join(labels.values() if len(labels) == 1 else (f"{name}: {label}" for name, label in labels.items()))
+    return ", ".join(str(labels[codes[row]]) for labels, codes in groups.values())
 
 
 def _ndcg_of_random_order(y, queries: Queries, k: int) -> float:

@@ -71,7 +71,10 @@ def tradeoff(points, *, xlabel: str, ylabel: str, description: str, unit) -> Mar
         parts += [_line(left, up(t), right, up(t), "grid"), _text(left - 6, up(t) + 4, unit(t), "end muted")]
     for t in x_ticks:
         text = f"{t:.{_decimals(x_ticks)}f}"
-        parts += [_line(across(t), bottom, across(t), bottom + 5, "axis"), _text(across(t), bottom + 19, text, "middle muted")]
+        parts += [
+            _line(across(t), bottom, across(t), bottom + 5, "axis"),
+            _text(across(t), bottom + 19, text, "middle muted"),
+        ]
     parts += [_line(left, bottom, right, bottom, "axis"), _text(left, bottom + 38, xlabel, "muted")]
     places = _apart([up(y) for _, _, _, y, _ in points], gap=18.0, low=top, high=bottom)
     for j, ((name, x, _, y, end), error, place) in enumerate(zip(points, errors, places, strict=True)):
@@ -79,9 +82,9 @@ def tradeoff(points, *, xlabel: str, ylabel: str, description: str, unit) -> Mar
         parts += [
             _line(across(x), up(y), across(x), up(end), f"{stroke} pale"),
             _line(across(x - error), up(y), across(x + error), up(y), f"{stroke} pale"),
-            _line(across(x) + 7, up(y), right + 6, place, "leader"),
+            _line(max(across(x + error), across(x) + 6) + 3, up(y), right + 6, place, "leader"),
             element("circle", cx=across(x), cy=up(y), r=5.5, class_=f"c{j % _COLORS}"),
-            _text(right + 10, place + 4, shortened(name, 18), "bold"),
+            _text(right + 10, place + 4, shortened(name, 15), "bold"),
         ]
     return _svg(bottom + 46, description, parts)
 
@@ -94,14 +97,14 @@ def bars_of_groups(rankers, *, description: str) -> Markup:
     rankers : list of (name, list of (group, value, error, text))
     description : str
     """
-    left, right, step = 122.0, 316.0, 23.0
+    left, right, step = 122.0, 306.0, 23.0
     largest = max((v for _, groups in rankers for _, v, _, _ in groups if not math.isnan(v)), default=1.0)
     scale, y, parts = _Scale(0.0, 1.08 * max(largest, 1e-9), left, right), 0.0, []
     for j, (name, groups) in enumerate(rankers):
         parts.append(_text(0.0, y + 15, shortened(name, 50), "bold"))
         y += 22.0
         for group, value, error, text in groups:
-            parts.append(_text(left - 8, y + 14, shortened(group, 16), "end"))
+            parts.append(_text(left - 8, y + 14, shortened(group, 14), "end"))
             parts.append(_rect(left, y + 3, right - left, 14.0, "track"))
             if not math.isnan(value):
                 parts.append(_rect(left, y + 3, scale(value) - left, 14.0, f"c{j % _COLORS}"))
@@ -131,7 +134,9 @@ def moves(items, *, left_title: str, right_title: str, description: str) -> Mark
         _text(left - 6, 18.0, left_title, "end muted"),
         _text(right + 6, 18.0, shortened(right_title, 22), "muted"),
     ]
-    drawn = sorted(range(len(items)), key=lambda i: (items[i][3], items[i][1]))  # movers last, so that nothing covers them
+    drawn = sorted(
+        range(len(items)), key=lambda i: (items[i][3], items[i][1])
+    )  # movers last, so that nothing covers them
     for i in drawn:
         name, rank, other_rank, moves_most = items[i]
         y, other_y = first + step * left_rows[i], first + step * right_rows[i]
@@ -140,8 +145,10 @@ def moves(items, *, left_title: str, right_title: str, description: str) -> Mark
         weight = "bold" if moves_most else None
         parts += [
             element("path", d=curve, class_="move" if moves_most else "stay"),
-            _text(left - 6, y + 4, f"{shortened(name, 15)}  {rank}", f"end {weight or ''}".strip()),
-            _text(right + 6, other_y + 4, f"{other_rank}  {shortened(name, 15)}", weight),
+            _text(left - 36, y + 4, shortened(name, 12), f"end {weight or ''}".strip()),
+            _text(left - 6, y + 4, rank, "end muted"),
+            _text(right + 6, other_y + 4, other_rank, "muted"),
+            _text(right + 36, other_y + 4, shortened(name, 12), weight),
         ]
     return _svg(first + step * len(items), description, parts)
 

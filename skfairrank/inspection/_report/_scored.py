@@ -11,12 +11,12 @@ from skfairrank._validation import check_scores
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection._order_changes import STATISTICS
 from skfairrank.inspection._report._changes import described_changes, share_of_rows_changed
-from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.metrics._predictions import own_policy, ranking_scores
 
-__all__ = ["ScoreColumn", "Scored", "Worst", "score_all"]
+__all__ = ["Scored", "Worst", "score_all"]
 
 
-class ScoreColumn:
+class _Column:
     """A ranker whose rows hold the scores that were predicted: the score of a row is one of its columns.
 
     So `audit` and `exposure_by_group` judge rankers that take long to predict without asking them again.
@@ -27,6 +27,17 @@ class ScoreColumn:
 
     def predict(self, X):
         return X[:, self.column]
+
+
+class _ColumnWithPolicy(_Column):
+    """The same of a ranker that draws its rankings by a rule of its own."""
+
+    def __init__(self, column: int, policy):
+        super().__init__(column)
+        self.of_these_rows = policy
+
+    def policy(self, X, *, qid, sensitive_features=None):
+        return self.of_these_rows
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class Scored:
 
     Attributes
     ----------
+    rankers : dict of name to ranker
+        What was predicted, as rankers whose X is `s`, or one of `others`.
     s : ndarray, shape (n_rows, n_rankers)
     others : list of ndarray, shape (n_rows, n_rankers)
         Of each hypothetical.
@@ -66,6 +79,7 @@ class Scored:
         For one ranker after the other its worst queries, the worst first.
     """
 
+    rankers: dict
     s: np.ndarray
     others: list[np.ndarray]
     names: list[str]
@@ -73,7 +87,9 @@ class Scored:
     worst: list[Worst]
 
 
-def score_all(rankers: dict, X, queries: Queries, qid, hypotheticals: Hypotheticals | None, given, n_worst: int):
+def score_all(
+    rankers: dict, X, queries: Queries, known: dict, hypotheticals: Hypotheticals | None, given, n_worst: int
+) -> Scored:
     """Predict, one set of hypothetical rows after the other; of each only its scores are kept, and what it does to worst queries.
 
     Parameters
@@ -81,7 +97,8 @@ def score_all(rankers: dict, X, queries: Queries, qid, hypotheticals: Hypothetic
     rankers : dict of name to fitted estimator
     X : table, shape (n_rows, n_features)
     queries : Queries
-    qid : array-like, shape (n_rows,)
+    known : dict
+        ``qid`` and ``sensitive_features``, for rankers that ask for them when they predict.
     hypotheticals : fitted Hypotheticals, or None for no hypothetical rows
     given : the tables of `X_hypothetical`, or None
     n_worst : int
@@ -91,13 +108,15 @@ def score_all(rankers: dict, X, queries: Queries, qid, hypotheticals: Hypothetic
     -------
     scored : Scored
     """
-    s = _scores(rankers, X, qid, queries, "scores of X")
-    found = Scored(s, [], [], [], [])
+    s = _scores(rankers, X, known, queries, "scores of X")
+    policies = [own_policy(ranker, X, **known) for ranker in rankers.values()]
+    columns = [_Column(j) if policy is None else _ColumnWithPolicy(j, policy) for j, policy in enumerate(policies)]
+    found = Scored(dict(zip(rankers, columns, strict=True)), s, [], [], [], [])
     if hypotheticals is None:
         return found
     watches = [_Watch(j, queries.n_queries, n_worst) for j in range(len(rankers))]
     for k, (name, rows) in enumerate(hypotheticals.candidates(X, given)):
-        other = _scores(rankers, rows, qid, queries, f"scores of the hypothetical {name!r}")
+        other = _scores(rankers, rows, known, queries, f"scores of the hypothetical {name!r}")
         found.others.append(other)
         found.names.append(name)
         found.rows_changed.append(share_of_rows_changed(X, rows))
@@ -133,11 +152,13 @@ class _Watch:
         return np.argsort(-self.unfairness, kind="stable")[: self.n_worst].tolist()
 
 
-def _scores(rankers, X, qid, queries, what) -> np.ndarray:
+def _scores(rankers, X, known, queries, what) -> np.ndarray:
     columns = []
     for name, ranker in rankers.items():
-        scores = check_scores(ranking_scores(ranker, X, qid=qid), name=f"{what} by {name!r}")
+        scores = check_scores(ranking_scores(ranker, X, **known), name=f"{what} by {name!r}")
         if len(scores) != queries.n_rows:
-            raise ValueError(f"{what} by {name!r}: there are {len(scores)} for {queries.n_rows} rows: give one for each row.")
+            raise ValueError(
+                f"{what} by {name!r}: there are {len(scores)} for {queries.n_rows} rows: give one for each row."
+            )
         columns.append(scores)
     return np.column_stack(columns)

@@ -37,8 +37,7 @@ def facts(report) -> Markup:
         ", what would change if the items were otherwise in a way that should not matter, and which places groups get.",
         class_="lead",
     )
-    cells = join(element("dt", name) + element("dd", text) for name, text in rows)
-    return join([intro, element("dl", Markup(cells), class_="facts")])
+    return join([intro, _defined(rows, "facts")])
 
 
 def _hypotheticals(report) -> str:
@@ -152,30 +151,34 @@ def at_a_glance(report) -> Markup:
     if report.certificates:
         heads += ["Pairs that change order#", "… in new lists at most#", "Lists with another first item#"]
         heads += ["… of new lists at most#"]
-    attributes = _attributes(report)
-    heads += [f"Gap in exposure by {attribute}#" for attribute in attributes]
+    attributes = [attribute for attribute in _attributes(report) if _has_ratio(report, attribute)]
+    heads += [f"Least exposed group by {attribute}, of the most exposed#" for attribute in attributes]
     for name in report.table.index:
         row = [name, with_error(*report.table.loc[name, ["ndcg", "ndcg_se"]])]
         for certificate in (report.certificates.get(name), report.top_certificates.get(name)):
             if certificate is not None:
                 row += [percent(certificate.value), at_most(certificate.upper_bound)]
-        for attribute in attributes:
-            row.append(with_error(*report.gaps.loc[(name, attribute), ["exposure_difference", "exposure_difference_se"]]))
+        row += [percent(_least_and_most(report, name, attribute)[2], 0) for attribute in attributes]
         rows.append(row)
-    caption = "Quality: higher is better, 1 at most. All other columns: lower is better, 0 at least. ± one standard error."
+    caption = "Quality: 1 is best, ± one standard error."
+    caption += " What changes: 0% is best." if report.certificates else ""
+    caption += " Exposure of groups: at 100% they are equal." if attributes else ""
     return join(
         [
             element("h2", "The rankers side by side"),
             table(caption, heads, rows),
-            _tradeoff(report),
-            _limits(
-                "Quality is agreement with the relevances that were given, taken at their word. If they repeat an injustice, so does "
-                "a ranker of high quality.",
-                "No column counts by itself: a ranker that gives all items the same score never changes an order, and is useless.",
-                "Two rankers whose numbers ± their errors overlap may not differ at all."
-                + ("" if report.facts["reference"] is None else " Below, differences are tested list by list."),
-            ),
+            element("div", _tradeoff(report), _limits_of_table(report), class_="side-by-side"),
         ]
+    )
+
+
+def _limits_of_table(report) -> Markup:
+    return _limits(
+        "Quality is agreement with the relevances that were given, taken at their word. If they repeat an injustice, so does "
+        "a ranker of high quality.",
+        "No column counts by itself: a ranker that gives all items the same score never changes an order, and is useless.",
+        "Two rankers whose numbers ± their errors overlap may not differ at all."
+        + ("" if report.facts["reference"] is None else " Below, differences are tested list by list."),
     )
 
 
@@ -185,7 +188,9 @@ def _ndcg(report) -> str:
 
 def _first_places(report) -> str:
     k = report.facts["k"]
-    return "all places" if report.facts["sizes"].max() <= k else "the first place" if k == 1 else f"the first {k} places"
+    return (
+        "all places" if report.facts["sizes"].max() <= k else "the first place" if k == 1 else f"the first {k} places"
+    )
 
 
 def _attributes(report) -> list[str]:
@@ -200,16 +205,13 @@ def _tradeoff(report) -> Markup | None:
         ylabel, unit = "pairs that change order", _tick_percent
         ends = {name: (found.value, found.upper_bound) for name, found in report.certificates.items()}
         above = f"The line upwards ends at the bound for new lists ({100 * report.facts['confidence']:.6g}% confidence)"
-    elif report.gaps is not None:
-        attribute = _attributes(report)[0]
-        of_attribute = report.gaps.xs(attribute, level="attribute")
-        if of_attribute["exposure_difference"].isna().any():
-            return None
-        ylabel, unit = f"gap in exposure by {attribute}", lambda t: f"{t:.3g}"
-        ends = {name: (row["exposure_difference"],) * 2 for name, row in of_attribute.iterrows()}
-        above = "No hypotheticals were given: upwards is the gap between groups"
     else:
-        return None
+        attribute = next((attribute for attribute in _attributes(report) if _has_ratio(report, attribute)), None)
+        if attribute is None:
+            return None
+        ylabel, unit = f"exposure lacked by the least exposed group, by {attribute}", _tick_percent
+        ends = {name: (1.0 - _least_and_most(report, name, attribute)[2],) * 2 for name in report.table.index}
+        above = "Upwards is what the least exposed group lacks of the exposure of the most exposed"
     points = [(name, *ndcg.loc[name], *ends[name]) for name in ndcg.index]
     said = "; ".join(f"{name}: quality {decimal(x, 3)}, {ylabel} {unit(y)}" for name, x, _, y, _ in points)
     picture = tradeoff(
@@ -219,7 +221,7 @@ def _tradeoff(report) -> Markup | None:
         description=f"Trade-off of quality and fairness. {said}.",
         unit=unit,
     )
-    caption = f"Quality and fairness. Better is further to the right and further down. {above}, that to the sides is ± one standard error."
+    caption = f"Quality and fairness. Better is further to the right and further down. {above}. To the sides: ± one standard error."
     return _figure(picture, caption)
 
 
@@ -266,16 +268,28 @@ def _table_of_hypotheticals(report) -> Markup | None:
     if n_names == 1:
         return None
     per_ranker = max(1, _ROWS // len(report.table))
-    shown = each.sort_values("discordance", ascending=False, kind="stable").groupby(level="ranker", sort=False).head(per_ranker)
+    shown = (
+        each.sort_values("discordance", ascending=False, kind="stable")
+        .groupby(level="ranker", sort=False)
+        .head(per_ranker)
+    )
     caption = "Each hypothetical by itself, on these lists."
     if n_names > per_ranker:
-        caption = f"The {per_ranker} hypotheticals of {n_names} that change most of each ranker's lists, each by itself."
+        caption = (
+            f"The {per_ranker} hypotheticals of {n_names} that change most of each ranker's lists, each by itself."
+        )
     rows = [
         [ranker, name, percent(row["discordance"]), percent(row["top_changed"]), percent(row["rows_changed"])]
         for name_of in report.table.index
         for (ranker, name), row in shown.loc[[name_of]].iterrows()
     ]
-    heads = ["Ranker", "Hypothetical", "Pairs that change order#", "Lists with another first item#", "Items it changes#"]
+    heads = [
+        "Ranker",
+        "Hypothetical",
+        "Pairs that change order#",
+        "Lists with another first item#",
+        "Items it changes#",
+    ]
     return table(caption, heads, rows)
 
 
@@ -307,7 +321,7 @@ def _attribute(report, attribute) -> Markup:
         (
             name,
             [
-                (str(group), row["exposure"], row["exposure_se"], with_error(row["exposure"], row["exposure_se"], 2))
+                (str(group), row["exposure"], row["exposure_se"], with_error(row["exposure"], row["exposure_se"]))
                 for group, row in found.loc[name].iterrows()
             ],
         )
@@ -318,25 +332,38 @@ def _attribute(report, attribute) -> Markup:
     if sum(len(each) for _, each in rankers) <= _ROWS:
         drawn = bars_of_groups(rankers, description=f"Exposure by {attribute}. {said}.")
         picture = _figure(drawn, "Mean exposure of each group. The line is ± one standard error.")
-    sentences = element("div", *(_least_and_most(name, found.loc[name]) for name in report.table.index))
+    sentences = element("div", *(_sentence_on_groups(report, name, attribute) for name in report.table.index))
     head = element("h3", f"By {attribute}")
     return join([head, element("div", sentences, picture, class_="side-by-side"), _table_of_groups(report, attribute)])
 
 
-def _least_and_most(name, of_ranker) -> Markup | None:
-    exposure = of_ranker["exposure"].dropna()
+def _has_ratio(report, attribute) -> bool:
+    return all(_least_and_most(report, name, attribute) is not None for name in report.table.index)
+
+
+def _least_and_most(report, name, attribute):
+    """The groups with the least and the most exposure, and the ratio; None where there are no two."""
+    exposure = report.exposure["exposure"].xs((name, attribute), level=("ranker", "attribute")).dropna()
     if len(exposure) < 2 or exposure.max() <= 0:
         return None
-    least, most = exposure.idxmin(), exposure.idxmax()
+    least, most = exposure.index[exposure.argmin()], exposure.index[exposure.argmax()]
+    return least, most, float(exposure.min() / exposure.max())
+
+
+def _sentence_on_groups(report, name, attribute) -> Markup | None:
+    found = _least_and_most(report, name, attribute)
+    if found is None:
+        return None
+    least, most, ratio = found
     sentence = [
         element("strong", name),
         f": the group with the least exposure, {least}, gets ",
-        _number(percent(exposure[least] / exposure[most])),
+        _number(percent(ratio, 0)),
         f" of what the group with the most, {most}, gets.",
     ]
-    merit = of_ranker["merit"]
+    merit = report.exposure["merit"].xs((name, attribute), level=("ranker", "attribute"))
     if merit[most] > 0:
-        sentence.append(f" Its mean relevance is {percent(merit[least] / merit[most])} of the other's.")
+        sentence.append(f" Its mean relevance is {percent(merit[least] / merit[most], 0)} of the other's.")
     return element("p", *sentence)
 
 
@@ -347,7 +374,13 @@ def _table_of_groups(report, attribute) -> Markup:
     heads += ["Mean exposure#", "Mean relevance#", "Exposure per relevance#"]
     rows = []
     for (ranker, group), row in found.iterrows():
-        cells = [str(ranker), str(group), f"{row['n_items']:,.0f}", f"{row['n_queries']:,.0f}", percent(row["share_of_items"])]
+        cells = [
+            str(ranker),
+            str(group),
+            f"{row['n_items']:,.0f}",
+            f"{row['n_queries']:,.0f}",
+            percent(row["share_of_items"]),
+        ]
         cells += [percent(row["share_of_top"])] if is_cut else []
         cells += [with_error(row[name], row[f"{name}_se"]) for name in ("exposure", "merit", "exposure_per_merit")]
         rows.append(cells)
@@ -368,11 +401,11 @@ def worst(report) -> Markup | None:
         "Left the order as it is, right the hypothetical one. Thick lines are the items that move most. These lists are the worst, not "
         "typical ones: they show what happens where it happens.",
     )
-    lists = found.groupby(["ranker", "qid"], sort=False)
-    return join([head, text, *(_worst_list(ranker, qid, items) for (ranker, qid), items in lists)])
+    lists, attributes = found.groupby(["ranker", "qid"], sort=False), list(report.facts["groups"])
+    return join([head, text, *(_worst_list(ranker, qid, items, attributes) for (ranker, qid), items in lists)])
 
 
-def _worst_list(ranker, qid, items: pd.DataFrame) -> Markup:
+def _worst_list(ranker, qid, items: pd.DataFrame, attributes) -> Markup:
     hypothetical, n = items["hypothetical"].iloc[0], len(items)
     best_place = np.minimum(items["rank"], items["hypothetical_rank"])
     order = np.lexsort((best_place, -items["move"].abs()))
@@ -392,20 +425,23 @@ def _worst_list(ranker, qid, items: pd.DataFrame) -> Markup:
         f"Under the hypothetical “{hypothetical}”, {percent(items['unfairness'].iloc[0])} of the {n * (n - 1) // 2:,} pairs of items of "
         f"this list change order. {_most_moves(items, [i for i in order if i in movers])}"
     )
-    body = element("div", _figure(picture, caption), _table_of_items(items, shown, movers), class_="side-by-side")
+    body = element(
+        "div", _figure(picture, caption), _table_of_items(items, shown, movers, attributes), class_="side-by-side"
+    )
     return element("section", element("h3", f"List {qid}, ranked by {ranker}"), element("p", text), body, class_="list")
 
 
 def _most_moves(items, movers) -> str:
     said = [
-        f"{row.item} from place {row.rank} to {row.hypothetical_rank}" for row in items.iloc[movers].itertuples(index=False)
+        f"{row.item} from place {row.rank} to {row.hypothetical_rank}"
+        for row in items.iloc[movers].itertuples(index=False)
     ]
     return f"Most moves: {listed(said)}." if said else ""
 
 
-def _table_of_items(items, shown, movers) -> Markup:
+def _table_of_items(items, shown, movers, attributes) -> Markup:
     has_group, has_change = (bool((items[name] != "").any()) for name in ("group", "change"))
-    heads = ["Item", *(["Group"] if has_group else []), "Place#", "Then#", "Moves#"]
+    heads = ["Item", *([", ".join(attributes)] if has_group else []), "Place#", "Then#", "Moves#"]
     heads += ["What the hypothetical changes"] if has_change else []
     rows = []
     for row in items.iloc[shown].itertuples(index=False):
@@ -442,7 +478,8 @@ def all_numbers(report) -> Markup:
             "Stochastic NDCG: expected under the Plackett-Luce policy, which draws rankings by the scores. Kendall's tau and score change "
             "(root mean square over items): under the hypothetical that changes the most pairs of each list. The first gap is the "
             "disparity of group exposure (one-sided: the group of more relevance gets more exposure per relevance), the second the "
-            "difference in exposure without relevance; of several groups that of the pair that differs most.",
+            "difference in exposure without relevance; of several groups that of the pair that differs most. Within a list groups "
+            "also differ by chance, whichever is ahead: compare gaps of rankers rather than a gap with 0.",
         ),
         _differences(report, columns),
     ]
@@ -498,10 +535,17 @@ def words(report) -> Markup:
             "are too low.",
         }
     if report.exposure is not None:
-        said["Exposure"] = "How much an item is seen at its place: 1 for the first place, 0.63 for the second, 0.5 for the third."
+        said["Exposure"] = (
+            "How much an item is seen at its place: 1 for the first place, 0.63 for the second, 0.5 for the third."
+        )
     said["±, standard error"] = "How far a mean would typically move if other lists had been drawn."
-    cells = join(element("dt", word) + element("dd", text) for word, text in said.items())
-    return join([element("h2", "Words used here"), element("dl", Markup(cells), class_="words")])
+    return join([element("h2", "Words used here"), _defined(said.items(), "words")])
+
+
+def _defined(pairs, class_: str) -> Markup:
+    return element(
+        "dl", *(part for name, text in pairs for part in (element("dt", name), element("dd", text))), class_=class_
+    )
 
 
 def _figure(picture: Markup, caption: str) -> Markup:

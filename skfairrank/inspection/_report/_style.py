@@ -69,21 +69,24 @@ OF_FRAGMENT = (
         for j in range(6)
     )
     + """\
-.skfr .scroll { overflow-x: auto; max-width: 100%; margin: .6rem 0 1rem; }
+.skfr .scroll { overflow-x: auto; container-type: inline-size; margin: .6rem 0 1rem; }
 .skfr .scroll:focus-visible { outline: 2px solid var(--strong); outline-offset: 2px; }
 .skfr table { border-collapse: collapse; font-size: .92rem; line-height: 1.4; background: none; margin: 0; border: 0; }
 .skfr caption { caption-side: top; text-align: left; color: var(--muted); padding: 0 0 .4rem; font-size: .92rem; }
+.skfr caption span { position: sticky; left: 0; display: inline-block; max-width: min(46rem, 100cqi); }
 .skfr th, .skfr td { padding: .38rem .8rem .38rem 0; text-align: left; vertical-align: top; border: 0;
   border-bottom: 1px solid var(--rule); background: none; color: inherit; max-width: 22rem; overflow-wrap: break-word; }
 .skfr thead th { vertical-align: bottom; border-bottom: 2px solid var(--muted); font-weight: 650; max-width: 11rem; }
 .skfr tbody th { font-weight: 600; min-width: 5rem; }
 .skfr .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.skfr thead .n { white-space: normal; }
-.skfr tr.mover > * { font-weight: 650; }
-.skfr .arrow { color: var(--move); }
-.skfr .list { break-inside: avoid; }
+.skfr thead .n { white-space: normal; min-width: 5.2rem; }
+.skfr .list thead .n { min-width: 0; }
+.skfr .list tbody th { font-weight: 400; }
+.skfr .list tr.mover th, .skfr .list tr.mover .n { font-weight: 700; }
 .skfr footer { margin-top: 2.5rem; border-top: 1px solid var(--rule); color: var(--muted); font-size: .9rem; }
+@media (min-width: 56rem) { .skfr .list .side-by-side { grid-template-columns: 25rem 1fr; } }
 @media (max-width: 34rem) {
+  .skfr svg text { font-size: 14.5px; }
   .skfr { padding: 1rem .9rem; }
   .skfr h1 { font-size: 1.55rem; }
   .skfr dl.facts { grid-template-columns: 1fr; gap: 0; }
@@ -93,7 +96,8 @@ OF_FRAGMENT = (
   .skfr { font-size: 10.5pt; max-width: none; padding: 0; }
   .skfr .scroll { overflow: visible; }
   .skfr table { font-size: 8.5pt; }
-  .skfr th, .skfr td { padding-right: .5rem; }
+  .skfr caption span { position: sticky; left: 0; display: inline-block; max-width: min(46rem, 100cqi); }
+.skfr th, .skfr td { padding-right: .5rem; }
   .skfr .n { white-space: normal; }
   .skfr h2, .skfr h3, .skfr caption { break-after: avoid; }
   .skfr tr { break-inside: avoid; }

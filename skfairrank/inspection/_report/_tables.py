@@ -35,7 +35,7 @@ def table(caption: str, heads, rows, *, movers=()) -> Markup:
         body.append(element("tr", row, class_="mover" if i in movers else None))
     written_table = element(
         "table",
-        element("caption", caption),
+        element("caption", element("span", caption)),
         element("thead", element("tr", *head_cells)),
         element("tbody", *body),
     )

@@ -9,17 +9,17 @@ __all__ = ["at_most", "count", "decimal", "listed", "percent", "with_error"]
 _MISSING = "–"
 
 
-def percent(share: float) -> str:
-    """A share in per cent with one decimal.
+def percent(share: float, digits: int = 1) -> str:
+    """A share in per cent, by default with one decimal.
 
-    >>> percent(0.0342), percent(0.0), percent(0.0001)
-    ('3.4%', '0%', 'less than 0.1%')
+    >>> percent(0.0342), percent(0.0), percent(0.0001), percent(0.951, 0)
+    ('3.4%', '0%', 'less than 0.1%', '95%')
     """
     if math.isnan(share):
         return _MISSING
     if 0.0 < share < 0.001:
         return "less than 0.1%"
-    return f"{100 * share:.1f}%".replace(".0%", "%")
+    return f"{100 * share:.{digits}f}%".replace(".0%", "%")
 
 
 def at_most(bound: float) -> str:
