@@ -22,7 +22,7 @@ from skfairrank.inspection._exposure_by_group import exposure_by_group, named_at
 from skfairrank.inspection._order_changes import STATISTICS, ranks
 from skfairrank.inspection._report._page import document, fragment
 from skfairrank.inspection._report._scored import Scored, score_all
-from skfairrank.inspection._report._words import at_most, percent
+from skfairrank.inspection._report._words import at_most, count, percent
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._ndcg import ndcg
 
@@ -83,9 +83,9 @@ class AuditReport:
         items : DataFrame
             Of one ranker after the other the worst queries, the worst first, each in the order in which the ranker ranks it.
             Columns ``ranker``, ``qid``, ``hypothetical`` (the worst), ``unfairness`` (the share of pairs that change order),
-            ``row`` (the item's number in X), ``item`` (its name), ``group`` (by each attribute), ``rank``, ``hypothetical_rank``, ``move`` (places
-            won, negative where they are lost), and ``change``: what the hypothetical changes in the item. Empty where no order
-            changes.
+            ``row`` (the item's number in X), ``item`` (its name), ``group`` (by each attribute), ``rank``,
+            ``hypothetical_rank``, ``move`` (places won, negative where they are lost), and ``change``: what the hypothetical
+            changes in the item. Empty where no order changes.
         """
         return self._worst.copy()
 
@@ -106,7 +106,10 @@ class AuditReport:
         return fragment(self)
 
     def __repr__(self) -> str:
-        found = [f"{len(self.table)} rankers, {self.facts['n_queries']} queries, {self.facts['n_items']} items"]
+        n_queries, n_items = self.facts["n_queries"], self.facts["n_items"]
+        found = [
+            ", ".join([count(len(self.table), "ranker"), count(n_queries, "query", "queries"), count(n_items, "item")])
+        ]
         for name, certificate in self.certificates.items():
             seen, bound = percent(certificate.value), at_most(float(certificate.upper_bound or 1.0))
             found.append(f"{name}: {seen} of pairs change order, at most {bound} for new queries")
@@ -188,14 +191,14 @@ def audit_report(
     ...     X[:, 1] = 1 - X[:, 1]
     ...     return X
     >>> report = audit_report(
-    ...     {"linear": ranker}, X, X[:, 0] > 0.5, qid=np.repeat(np.arange(100), 4), hypotheticals={"other group": exchange}
+    ...     {"linear": ranker}, X, X[:, 0], qid=np.repeat(np.arange(100), 4), hypotheticals={"other group": exchange}
     ... )
     >>> report
-    <AuditReport: 1 rankers, 100 queries, 400 items; linear: 17.8% of pairs change order, at most 21.9% for new queries>
+    <AuditReport: 1 ranker, 100 queries, 400 items; linear: 19% of pairs change order, at most 23.4% for new queries>
     >>> report.worst_queries()[["qid", "row", "rank", "hypothetical_rank", "change"]].head(2)
        qid  row  rank  hypothetical_rank             change
-    0   15   61     1                  4  column 1: 1 → 0
-    1   15   60     2                  1  column 1: 0 → 1
+    0   97  390     1                  3  column 1: 1 → 0
+    1   97  389     2                  4  column 1: 1 → 0
     """
     named = {str(name): fitted for name, fitted in rankers.items()} if isinstance(rankers, Mapping) else None
     named = {type(rankers).__name__: rankers} if named is None else named

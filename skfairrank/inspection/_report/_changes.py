@@ -63,7 +63,7 @@ def _values(table, j) -> np.ndarray:
 
 
 def _value(value) -> str:
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+    return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def _first_of(changes: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["Markup", "element", "join", "shortened"]
+__all__ = ["Markup", "element", "join"]
 
 _VOID = {"meta", "line", "rect", "circle", "path", "br"}
 
@@ -45,12 +45,6 @@ def join(children: Iterable) -> Markup:
     """Children one after the other, escaped where they are not `Markup`."""
     parts = (child if isinstance(child, Markup) else escape(_number(child)) for child in children if child is not None)
     return Markup("".join(parts))
-
-
-def shortened(text, length: int) -> str:
-    """At most so many characters, the last of them an ellipsis where some are left out."""
-    text = str(text)
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
 def _number(value) -> str:

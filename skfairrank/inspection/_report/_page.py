@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from skfairrank.inspection._report._comparison import all_numbers, at_a_glance
 from skfairrank.inspection._report._markup import Markup, element, join
-from skfairrank.inspection._report._sections import SECTIONS, facts
+from skfairrank.inspection._report._places import groups
+from skfairrank.inspection._report._stability import certificates
 from skfairrank.inspection._report._style import OF_DOCUMENT, OF_FRAGMENT
+from skfairrank.inspection._report._summary import facts, in_short, words
+from skfairrank.inspection._report._worst_lists import worst
 
 __all__ = ["document", "fragment"]
+
+SECTIONS = (in_short, at_a_glance, certificates, groups, worst, all_numbers, words)
 
 
 def fragment(report, *, title: str = "Fairness report", date: str | None = None) -> Markup:

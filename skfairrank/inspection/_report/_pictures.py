@@ -10,12 +10,15 @@ import math
 
 import numpy as np
 
-from skfairrank.inspection._report._markup import Markup, element, join, shortened
+from skfairrank.inspection._report._markup import Markup, element, join
 
 __all__ = ["bars_of_bounds", "bars_of_groups", "moves", "tradeoff"]
 
 _WIDTH = 420
 _COLORS = 6
+# The largest font of the style sheet, and how wide its letters are, in that unit: those of DejaVu Sans, wider than most.
+_FONT = 14.5
+_NARROW, _WIDE = set("iljtfrI.,:;'|!()[] -"), set("mwMWOQ@%&—…")
 
 
 def bars_of_bounds(rows, *, description: str, unit) -> Markup:
@@ -39,7 +42,7 @@ def bars_of_bounds(rows, *, description: str, unit) -> Markup:
     for j, (name, value, bound, text) in enumerate(rows):
         top, color = 6.0 + height * j, f"c{j % _COLORS}"
         parts += [
-            _text(left, top + 13, shortened(name, 26), "bold"),
+            _text(left, top + 13, _fitting(name, right - left - 12 - _width(text), bold=True), "bold"),
             _text(right, top + 13, text, "end"),
             _rect(left, top + 20, scale(bound) - left, 16.0, f"{color} pale"),
             _rect(left, top + 20, scale(value) - left, 16.0, color),
@@ -66,7 +69,7 @@ def tradeoff(points, *, xlabel: str, ylabel: str, description: str, unit) -> Mar
     x_ticks = _ticks(min(lows), max(highs), n=4)
     y_ticks = _ticks(0.0, max(max(end for *_, end in points), 0.01))
     across, up = _Scale(x_ticks[0], x_ticks[-1], left, right), _Scale(0.0, y_ticks[-1], bottom, top)
-    parts = [_text(0.0, 14.0, ylabel, "muted")]
+    parts = [_text(0.0, 14.0, _fitting(ylabel, _WIDTH), "muted")]
     for t in y_ticks:
         parts += [_line(left, up(t), right, up(t), "grid"), _text(left - 6, up(t) + 4, unit(t), "end muted")]
     for t in x_ticks:
@@ -84,7 +87,7 @@ def tradeoff(points, *, xlabel: str, ylabel: str, description: str, unit) -> Mar
             _line(across(x - error), up(y), across(x + error), up(y), f"{stroke} pale"),
             _line(max(across(x + error), across(x) + 6) + 3, up(y), right + 6, place, "leader"),
             element("circle", cx=across(x), cy=up(y), r=5.5, class_=f"c{j % _COLORS}"),
-            _text(right + 10, place + 4, shortened(name, 15), "bold"),
+            _text(right + 10, place + 4, _fitting(name, _WIDTH - right - 10, bold=True), "bold"),
         ]
     return _svg(bottom + 46, description, parts)
 
@@ -101,10 +104,10 @@ def bars_of_groups(rankers, *, description: str) -> Markup:
     largest = max((v for _, groups in rankers for _, v, _, _ in groups if not math.isnan(v)), default=1.0)
     scale, y, parts = _Scale(0.0, 1.08 * max(largest, 1e-9), left, right), 0.0, []
     for j, (name, groups) in enumerate(rankers):
-        parts.append(_text(0.0, y + 15, shortened(name, 50), "bold"))
+        parts.append(_text(0.0, y + 15, _fitting(name, _WIDTH, bold=True), "bold"))
         y += 22.0
         for group, value, error, text in groups:
-            parts.append(_text(left - 8, y + 14, shortened(group, 14), "end"))
+            parts.append(_text(left - 8, y + 14, _fitting(group, left - 8), "end"))
             parts.append(_rect(left, y + 3, right - left, 14.0, "track"))
             if not math.isnan(value):
                 parts.append(_rect(left, y + 3, scale(value) - left, 14.0, f"c{j % _COLORS}"))
@@ -132,7 +135,7 @@ def moves(items, *, left_title: str, right_title: str, description: str) -> Mark
     )
     parts = [
         _text(left - 6, 18.0, left_title, "end muted"),
-        _text(right + 6, 18.0, shortened(right_title, 22), "muted"),
+        _text(right + 6, 18.0, _fitting(right_title, _WIDTH - right - 6), "muted"),
     ]
     drawn = sorted(
         range(len(items)), key=lambda i: (items[i][3], items[i][1])
@@ -145,12 +148,30 @@ def moves(items, *, left_title: str, right_title: str, description: str) -> Mark
         weight = "bold" if moves_most else None
         parts += [
             element("path", d=curve, class_="move" if moves_most else "stay"),
-            _text(left - 36, y + 4, shortened(name, 12), f"end {weight or ''}".strip()),
+            _text(left - 36, y + 4, _fitting(name, left - 36, bold=moves_most), f"end {weight or ''}".strip()),
             _text(left - 6, y + 4, rank, "end muted"),
             _text(right + 6, other_y + 4, other_rank, "muted"),
-            _text(right + 36, other_y + 4, shortened(name, 12), weight),
+            _text(right + 36, other_y + 4, _fitting(name, _WIDTH - right - 36, bold=moves_most), weight),
         ]
     return _svg(first + step * len(items), description, parts)
+
+
+def _width(text: str, bold: bool = False) -> float:
+    """About how wide a text is at most, in the units of a picture."""
+    ems = sum(
+        1.05 if c in _WIDE or ord(c) > 0x2E7F else 0.42 if c in _NARROW else 0.72 if c.isupper() else 0.65 for c in text
+    )
+    return _FONT * ems * (1.1 if bold else 1.0)
+
+
+def _fitting(text, width: float, bold: bool = False) -> str:
+    """A text that is cut, with an ellipsis, where it would not fit."""
+    text = str(text)
+    if _width(text, bold) <= width:
+        return text
+    while text and _width(text + "…", bold) > width:
+        text = text[:-1]
+    return text.rstrip() + "…"
 
 
 class _Scale:
@@ -179,7 +200,7 @@ def _decimals(ticks) -> int:
 
 
 def _apart(places, *, gap: float, low: float, high: float) -> list[float]:
-    """Places near those given, in the same order, none nearer than `gap` to the next, inside of [low, high] where there is room."""
+    """Places near those given, in the same order, each at least `gap` from the next; above `high`, where there is room."""
     order = np.argsort(places, kind="stable")
     moved = np.array(places, dtype=np.float64)[order]
     for i in range(1, len(moved)):

@@ -21,7 +21,8 @@ OF_FRAGMENT = (
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; text-align: left;
 }
 .skfr h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; }
-.skfr h2 { font-size: 1.35rem; line-height: 1.25; margin: 2.75rem 0 .6rem; padding-top: .9rem; border-top: 2px solid var(--rule); }
+.skfr h2 { font-size: 1.35rem; line-height: 1.25; margin: 2.75rem 0 .6rem; padding-top: .9rem;
+  border-top: 2px solid var(--rule); }
 .skfr h3 { font-size: 1.08rem; line-height: 1.3; margin: 1.75rem 0 .4rem; }
 .skfr p, .skfr ul, .skfr dl { margin: .5rem 0 .8rem; max-width: 46rem; }
 .skfr ul { padding-left: 1.2rem; }
@@ -29,7 +30,7 @@ OF_FRAGMENT = (
 .skfr h1, .skfr h2, .skfr h3, .skfr p, .skfr li, .skfr dd, .skfr dt, .skfr figcaption { overflow-wrap: anywhere; }
 .skfr .lead { color: var(--muted); }
 .skfr strong { font-weight: 650; }
-.skfr .number { color: var(--strong); font-weight: 650; white-space: nowrap; }
+.skfr .number { color: var(--strong); font-weight: 650; }
 .skfr .findings { list-style: none; padding: 0; display: grid; gap: .9rem; max-width: none; margin: 1rem 0;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 .skfr .findings > li { background: var(--card); border: 1px solid var(--rule); border-radius: .5rem; margin: 0;
@@ -77,11 +78,12 @@ OF_FRAGMENT = (
 .skfr th, .skfr td { padding: .38rem .8rem .38rem 0; text-align: left; vertical-align: top; border: 0;
   border-bottom: 1px solid var(--rule); background: none; color: inherit; max-width: 22rem; overflow-wrap: break-word; }
 .skfr thead th { vertical-align: bottom; border-bottom: 2px solid var(--muted); font-weight: 650; max-width: 11rem; }
-.skfr tbody th { font-weight: 600; min-width: 5rem; }
+.skfr tbody th { font-weight: 600; min-width: 7rem; }
 .skfr .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .skfr thead .n { white-space: normal; min-width: 5.2rem; }
 .skfr .list thead .n { min-width: 0; }
 .skfr .list tbody th { font-weight: 400; }
+.skfr .list td:last-child:not(.n) { min-width: 9rem; }
 .skfr .list tr.mover th, .skfr .list tr.mover .n { font-weight: 700; }
 .skfr footer { margin-top: 2.5rem; border-top: 1px solid var(--rule); color: var(--muted); font-size: .9rem; }
 @media (min-width: 56rem) { .skfr .list .side-by-side { grid-template-columns: 25rem 1fr; } }
@@ -101,7 +103,10 @@ OF_FRAGMENT = (
   .skfr .n { white-space: normal; }
   .skfr h2, .skfr h3, .skfr caption { break-after: avoid; }
   .skfr tr { break-inside: avoid; }
-  .skfr .side-by-side { grid-template-columns: 1fr 1fr; gap: .5rem 1.5rem; }
+  .skfr .findings, .skfr .side-by-side { grid-template-columns: 1fr 1fr; gap: .5rem 1.5rem; }
+  .skfr .list { break-inside: avoid; }
+  .skfr .list .side-by-side { grid-template-columns: 17rem 1fr; }
+  .skfr .list .n { white-space: nowrap; }
   .skfr * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """

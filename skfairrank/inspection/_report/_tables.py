@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from skfairrank.inspection._report._markup import Markup, element, join
 
-__all__ = ["table"]
+__all__ = ["Numbers", "table"]
+
+
+class Numbers(str):
+    """The head of a column of numbers."""
 
 
 def table(caption: str, heads, rows, *, movers=()) -> Markup:
@@ -14,24 +18,17 @@ def table(caption: str, heads, rows, *, movers=()) -> Markup:
     ----------
     caption : str
     heads : list of str
-        A name that ends in "#" heads a column of numbers; the sign is left out.
+        Those of columns of numbers are `Numbers`.
     rows : list of list of str
     movers : collection of int
         Rows to be set off.
     """
-    is_number = [head.endswith("#") for head in heads]
-    head_cells = [
-        element("th", head.removesuffix("#"), scope="col", class_="n" if number else None)
-        for head, number in zip(heads, is_number, strict=True)
-    ]
+    class_of = ["n" if isinstance(head, Numbers) else None for head in heads]
+    head_cells = [element("th", head, scope="col", class_=c) for head, c in zip(heads, class_of, strict=True)]
     body = []
     for i, (first, *cells) in enumerate(rows):
-        numbers = is_number[1:]
-        written = [
-            element("td", cell, class_="n" if number else None) for cell, number in zip(cells, numbers, strict=True)
-        ]
-        class_ = "n" if is_number[0] else None
-        row = join([element("th", first, scope="row", class_=class_), *written])
+        written = [element("td", cell, class_=c) for cell, c in zip(cells, class_of[1:], strict=True)]
+        row = join([element("th", first, scope="row"), *written])
         body.append(element("tr", row, class_="mover" if i in movers else None))
     written_table = element(
         "table",
