@@ -130,11 +130,8 @@ def all_numbers(report) -> Markup:
 
 
 def _gap_cells(report, name) -> list[str]:
-    return [
-        with_error(*report.gaps.loc[(name, attribute), [gap, f"{gap}_se"]], digits=4)
-        for attribute in attributes_of(report)
-        for gap in _GAPS
-    ]
+    found = [report.gaps.loc[(name, attribute)] for attribute in attributes_of(report)]
+    return [with_error(row[gap], row[f"{gap}_se"], 4) for row in found for gap in _GAPS]
 
 
 def _differences(report, columns) -> Markup | None:
