@@ -82,8 +82,8 @@ class OfPairs:
     def check(self, queries, tables):
         if tables.stay is not None or tables.worth is not None:
             raise ValueError(
-                'gradient="lambdarank" weighs pairs by gains and discounts, and this utility is more: what a row is worth depends on '
-                'those above it. Use gradient="plrank", or gradient="reinforce".'
+                'gradient="lambdarank" weighs pairs by gains and discounts, and this utility is more: what a row adds depends '
+                'on those above it. Use gradient="plrank", or gradient="reinforce".'
             )
 
 
