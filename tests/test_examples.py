@@ -321,6 +321,16 @@ def test_boosting_where_the_group_is_no_column(run):
     check_figure(n_axes=2)
 
 
+def test_report_of_applicants(run):
+    pytest.importorskip("lightgbm")
+    text, variables = run("plot_report")
+    report = variables["report"]
+    assert text.startswith("<AuditReport: 2 rankers, 30 queries, 300 items;")
+    assert report.certificates["SenSTIR"].value < report.certificates["boosted trees"].value
+    assert report.worst_queries()["item"].str.fullmatch(r"applicant \d+").all()
+    check_figure(n_axes=1)
+
+
 @pytest.mark.parametrize("data", ["German Credit", pytest.param("Synthetic", marks=pytest.mark.slow)])
 def test_softness_moves_the_policy_alone(run, data, request):
     if data == "Synthetic":

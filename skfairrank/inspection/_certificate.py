@@ -19,7 +19,7 @@ from skfairrank.inspection._moves import unfairness_under_attack
 from skfairrank.inspection._order_changes import STATISTICS
 from skfairrank.metrics._predictions import ranking_scores
 
-__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate"]
+__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate", "fitted_hypotheticals"]
 
 _MEANING = {
     "discordance": "pairs of items change order",
@@ -190,7 +190,7 @@ def fairness_certificate(
     s = _grouped_scores(ranker, X, qid, queries, "scores of X")
     worst = _Worst(queries)
     if hypotheticals is not None or X_hypothetical is not None or adversary is None:
-        for name, rows in _fitted(hypotheticals, X, metric).candidates(X, X_hypothetical):
+        for name, rows in fitted_hypotheticals(hypotheticals, X, metric).candidates(X, X_hypothetical):
             other = _grouped_scores(ranker, rows, qid, queries, f"scores of the hypothetical {name!r}")
             worst.add(name, STATISTICS[statistic](s, other, queries))
     if adversary is not None:
@@ -260,7 +260,8 @@ class _Worst:
         return FairnessCertificate(value, bound, len(values), confidence, statistic, per_query, self.names)
 
 
-def _fitted(hypotheticals, X, metric) -> Hypotheticals:
+def fitted_hypotheticals(hypotheticals, X, metric) -> Hypotheticals:
+    """Hypotheticals as a user gave them, fitted where that teaches them nothing about the audited queries."""
     chosen = check_hypotheticals(hypotheticals)
     if hasattr(chosen, "names_"):
         return chosen
