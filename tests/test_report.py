@@ -4,7 +4,7 @@ import datetime
 import re
 import warnings
 import xml.etree.ElementTree as ElementTree
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from skfairrank import PlackettLuceRanker, QueryRanker
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import AuditReport, audit, audit_report, exposure_by_group, fairness_certificate
 from skfairrank.inspection._report._style import OF_FRAGMENT
-from skfairrank.metrics import ndcg_score
+from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker
 
 NASTY = "<script>alert('1')</script>\"&<b>"
 
@@ -148,11 +148,20 @@ def test_page_says_the_numbers_in_words(full, tmp_path):
     assert "What this does not say" in text and "Less that of blind" in text
 
 
-def test_ndcg_of_a_random_order_is_the_mean_over_shuffles(full):
-    report, _, _, y, qid, _ = full
-    rng = np.random.default_rng(0)
-    shuffled = [np.nanmean(ndcg_score(y, rng.random(len(y)), qid=qid, k=3, reduce=None)) for _ in range(400)]
-    assert report.facts["random_ndcg"] == pytest.approx(np.mean(shuffled), abs=4 * np.std(shuffled) / 20)
+@pytest.mark.parametrize("k", [1, 2, 10])
+def test_ndcg_of_a_random_order_is_the_mean_over_all_orders(k):
+    """Queries of 3, 2, 2 and 1 items, of which one has nothing relevant, by their definition."""
+    X, y, qid = odd_queries()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        report = audit_report(Linear([1.0, 1.0]), X, y, qid=qid, k=k)
+    of_queries = []
+    for q in "acd":
+        gains = 2.0 ** y[qid == q] - 1
+        discounts = [1 / np.log2(2 + i) if i < k else 0.0 for i in range(len(gains))]
+        worth = [np.dot(order, discounts) for order in permutations(gains)]
+        of_queries.append(np.mean(worth) / max(worth))
+    assert report.facts["random_ndcg"] == pytest.approx(np.mean(of_queries), rel=1e-12)
 
 
 def test_names_of_users_are_text_and_nothing_else(tmp_path):
@@ -299,7 +308,25 @@ def test_black_boxes_that_take_strings(tmp_path):
     worst = report.worst_queries()
     assert set(worst["change"]) == {"sex: female → male", "sex: male → female"}
     assert worst["item"].str.fullmatch(r"person \d+").all() and worst["group"].str.fullmatch(r"(fe)?male, [AB]").all()
-    assert "sex: female\u00a0→\u00a0male" in page_of(report, tmp_path)
+    assert "sex:\u00a0female\u00a0→\u00a0male" in page_of(report, tmp_path)
+
+
+def test_rankers_that_ask_for_groups_or_draw_by_a_rule_of_their_own():
+    """Exposure is that of the policy; scores are those that the ranker gives when it is told the groups."""
+    X, y, qid = people(12)
+    X, group = X[["skill"]], (X["sex"] == "male").to_numpy()
+    plain = PlackettLuceRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    rankers = {
+        "fair exposure": ExposureLPRanker(plain).fit(X, y, qid=qid, sensitive_features=group),
+        "protected first": DetConstSortRanker(plain, proportions={False: 0.5, True: 0.5}).fit(
+            X, y, qid=qid, sensitive_features=group
+        ),
+    }
+    hypotheticals, settings = {"better": lambda Z: Z + 1.0}, {"qid": qid, "sensitive_features": group}
+    report = audit_report(rankers, X, y, hypotheticals=hypotheticals, **settings)
+    pd.testing.assert_frame_equal(report.exposure, exposure_by_group(rankers, X, y, **settings))
+    table = audit(rankers, X, y, **settings)
+    assert report.gaps["exposure_difference"].tolist() == table["exposure_difference"].tolist()
 
 
 def odd_queries():
