@@ -11,17 +11,20 @@ import pandas as pd
 import pytest
 from browser import ask_browser
 from lightgbm import LGBMRanker
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from xgboost import XGBRanker
 
 from skfairrank import PlackettLuceRanker, QueryRanker
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import AuditReport, audit, audit_report, exposure_by_group, fairness_certificate
 from skfairrank.inspection._report._style import OF_FRAGMENT
+from skfairrank.metrics import kendall_tau_score
 from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker
 
 NASTY = "<script>alert('1')</script>\"&<b>"
@@ -291,7 +294,7 @@ def other_sex(X):
 
 
 def test_black_boxes_that_take_strings(tmp_path):
-    """A pipeline, LightGBM in one, and a ranker of ours, on a DataFrame of text, categories and numbers."""
+    """Pipelines with a regression, LightGBM, XGBoost and a ranker of ours, on a DataFrame of text, categories and numbers."""
     X, y, qid = people(40)
     encode = make_column_transformer((OneHotEncoder(), ["sex", "town"]), remainder="passthrough")
     Z = encode.fit_transform(X)
@@ -299,6 +302,9 @@ def test_black_boxes_that_take_strings(tmp_path):
     rankers = {
         "pipeline": make_pipeline(encode, LinearRegression()).fit(X, y),
         "boosted": make_pipeline(encode, QueryRanker(trees).fit(Z, y, qid=qid)),
+        "xgboost": make_pipeline(
+            encode, QueryRanker(XGBRanker(n_estimators=5, max_depth=3, n_jobs=1)).fit(Z, y, qid=qid)
+        ),
         "ours": make_pipeline(encode, PlackettLuceRanker(max_iter=20, random_state=0).fit(Z, y, qid=qid)),
     }
     Xt, yt, qt = people(30, seed=1)
@@ -309,6 +315,45 @@ def test_black_boxes_that_take_strings(tmp_path):
     assert set(worst["change"]) == {"sex: female → male", "sex: male → female"}
     assert worst["item"].str.fullmatch(r"person \d+").all() and worst["group"].str.fullmatch(r"(fe)?male, [AB]").all()
     assert "sex:\u00a0female\u00a0→\u00a0male" in page_of(report, tmp_path)
+
+
+class FirstColumns(BaseEstimator):
+    """Skill plus a bonus, of whatever table has them as its first two columns."""
+
+    def predict(self, X):
+        if sparse.issparse(X):
+            X = X.toarray()
+        X = X.to_pandas() if hasattr(X, "to_pandas") else X
+        skill, bonus = (X.iloc[:, j] if isinstance(X, pd.DataFrame) else X[:, j] for j in (0, 1))
+        is_woman = np.asarray([value in ("female", 1) for value in bonus])
+        return np.asarray(skill, dtype=float) - is_woman
+
+
+KINDS = {
+    "nullable": lambda X: X.astype({"sex": "string", "points": "Int64"}),
+    "categories": lambda X: X.astype({"sex": "category"}),
+    "objects": lambda X: X.to_numpy(dtype=object),
+    "sparse": lambda X: sparse.csr_array(
+        np.column_stack([X["skill"], X["sex"] == "female", X["points"].fillna(0)]).astype(float)
+    ),
+    "polars": lambda X: pytest.importorskip("polars").from_pandas(X),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_every_kind(kind, tmp_path):
+    """The same numbers and each item's change: frames with missing values, arrays of objects, sparse matrices, polars."""
+    X, y, qid = people(10)
+    frame = pd.DataFrame({"skill": X["skill"], "sex": X["sex"], "points": np.where(np.arange(80) % 9, 1.0, np.nan)})
+    tables = [KINDS[kind](table) for table in (frame, other_sex(frame))]
+    report = audit_report(FirstColumns(), tables[0], y, qid=qid, X_hypothetical={"other sex": tables[1]})
+    s, other = (FirstColumns().predict(table) for table in (frame, other_sex(frame)))
+    tau = kendall_tau_score(s, other, qid=qid)
+    assert report.certificates["FirstColumns"].value == pytest.approx((1 - tau) / 2)
+    assert report.hypotheticals["rows_changed"].tolist() == [1.0]
+    name = "column 1" if kind in ("objects", "sparse") else "sex"
+    women, men = ("1", "0") if kind == "sparse" else ("female", "male")
+    assert set(report.worst_queries()["change"]) == {f"{name}: {women} → {men}", f"{name}: {men} → {women}"}
 
 
 def test_rankers_that_ask_for_groups_or_draw_by_a_rule_of_their_own():
