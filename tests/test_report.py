@@ -4,25 +4,28 @@ import datetime
 import re
 import warnings
 import xml.etree.ElementTree as ElementTree
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
 import pytest
 from browser import ask_browser
 from lightgbm import LGBMRanker
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from xgboost import XGBRanker
 
 from skfairrank import PlackettLuceRanker, QueryRanker
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import AuditReport, audit, audit_report, exposure_by_group, fairness_certificate
 from skfairrank.inspection._report._style import OF_FRAGMENT
-from skfairrank.metrics import ndcg_score
+from skfairrank.metrics import kendall_tau_score
+from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker
 
 NASTY = "<script>alert('1')</script>\"&<b>"
 
@@ -148,11 +151,20 @@ def test_page_says_the_numbers_in_words(full, tmp_path):
     assert "What this does not say" in text and "Less that of blind" in text
 
 
-def test_ndcg_of_a_random_order_is_the_mean_over_shuffles(full):
-    report, _, _, y, qid, _ = full
-    rng = np.random.default_rng(0)
-    shuffled = [np.nanmean(ndcg_score(y, rng.random(len(y)), qid=qid, k=3, reduce=None)) for _ in range(400)]
-    assert report.facts["random_ndcg"] == pytest.approx(np.mean(shuffled), abs=4 * np.std(shuffled) / 20)
+@pytest.mark.parametrize("k", [1, 2, 10])
+def test_ndcg_of_a_random_order_is_the_mean_over_all_orders(k):
+    """Queries of 3, 2, 2 and 1 items, of which one has nothing relevant, by their definition."""
+    X, y, qid = odd_queries()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        report = audit_report(Linear([1.0, 1.0]), X, y, qid=qid, k=k)
+    of_queries = []
+    for q in "acd":
+        gains = 2.0 ** y[qid == q] - 1
+        discounts = [1 / np.log2(2 + i) if i < k else 0.0 for i in range(len(gains))]
+        worth = [np.dot(order, discounts) for order in permutations(gains)]
+        of_queries.append(np.mean(worth) / max(worth))
+    assert report.facts["random_ndcg"] == pytest.approx(np.mean(of_queries), rel=1e-12)
 
 
 def test_names_of_users_are_text_and_nothing_else(tmp_path):
@@ -282,7 +294,7 @@ def other_sex(X):
 
 
 def test_black_boxes_that_take_strings(tmp_path):
-    """A pipeline, LightGBM in one, and a ranker of ours, on a DataFrame of text, categories and numbers."""
+    """Pipelines with a regression, LightGBM, XGBoost and a ranker of ours, on a DataFrame of text, categories and numbers."""
     X, y, qid = people(40)
     encode = make_column_transformer((OneHotEncoder(), ["sex", "town"]), remainder="passthrough")
     Z = encode.fit_transform(X)
@@ -290,6 +302,9 @@ def test_black_boxes_that_take_strings(tmp_path):
     rankers = {
         "pipeline": make_pipeline(encode, LinearRegression()).fit(X, y),
         "boosted": make_pipeline(encode, QueryRanker(trees).fit(Z, y, qid=qid)),
+        "xgboost": make_pipeline(
+            encode, QueryRanker(XGBRanker(n_estimators=5, max_depth=3, n_jobs=1)).fit(Z, y, qid=qid)
+        ),
         "ours": make_pipeline(encode, PlackettLuceRanker(max_iter=20, random_state=0).fit(Z, y, qid=qid)),
     }
     Xt, yt, qt = people(30, seed=1)
@@ -299,7 +314,64 @@ def test_black_boxes_that_take_strings(tmp_path):
     worst = report.worst_queries()
     assert set(worst["change"]) == {"sex: female → male", "sex: male → female"}
     assert worst["item"].str.fullmatch(r"person \d+").all() and worst["group"].str.fullmatch(r"(fe)?male, [AB]").all()
-    assert "sex: female\u00a0→\u00a0male" in page_of(report, tmp_path)
+    assert "sex:\u00a0female\u00a0→\u00a0male" in page_of(report, tmp_path)
+
+
+class FirstColumns(BaseEstimator):
+    """Skill plus a bonus, of whatever table has them as its first two columns."""
+
+    def predict(self, X):
+        if sparse.issparse(X):
+            X = X.toarray()
+        X = X.to_pandas() if hasattr(X, "to_pandas") else X
+        skill, bonus = (X.iloc[:, j] if isinstance(X, pd.DataFrame) else X[:, j] for j in (0, 1))
+        is_woman = np.asarray([value in ("female", 1) for value in bonus])
+        return np.asarray(skill, dtype=float) - is_woman
+
+
+KINDS = {
+    "nullable": lambda X: X.astype({"sex": "string", "points": "Int64"}),
+    "categories": lambda X: X.astype({"sex": "category"}),
+    "objects": lambda X: X.to_numpy(dtype=object),
+    "sparse": lambda X: sparse.csr_array(
+        np.column_stack([X["skill"], X["sex"] == "female", X["points"].fillna(0)]).astype(float)
+    ),
+    "polars": lambda X: pytest.importorskip("polars").from_pandas(X),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_every_kind(kind, tmp_path):
+    """The same numbers and each item's change: frames with missing values, arrays of objects, sparse matrices, polars."""
+    X, y, qid = people(10)
+    frame = pd.DataFrame({"skill": X["skill"], "sex": X["sex"], "points": np.where(np.arange(80) % 9, 1.0, np.nan)})
+    tables = [KINDS[kind](table) for table in (frame, other_sex(frame))]
+    report = audit_report(FirstColumns(), tables[0], y, qid=qid, X_hypothetical={"other sex": tables[1]})
+    s, other = (FirstColumns().predict(table) for table in (frame, other_sex(frame)))
+    tau = kendall_tau_score(s, other, qid=qid)
+    assert report.certificates["FirstColumns"].value == pytest.approx((1 - tau) / 2)
+    assert report.hypotheticals["rows_changed"].tolist() == [1.0]
+    name = "column 1" if kind in ("objects", "sparse") else "sex"
+    women, men = ("1", "0") if kind == "sparse" else ("female", "male")
+    assert set(report.worst_queries()["change"]) == {f"{name}: {women} → {men}", f"{name}: {men} → {women}"}
+
+
+def test_rankers_that_ask_for_groups_or_draw_by_a_rule_of_their_own():
+    """Exposure is that of the policy; scores are those that the ranker gives when it is told the groups."""
+    X, y, qid = people(12)
+    X, group = X[["skill"]], (X["sex"] == "male").to_numpy()
+    plain = PlackettLuceRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    rankers = {
+        "fair exposure": ExposureLPRanker(plain).fit(X, y, qid=qid, sensitive_features=group),
+        "protected first": DetConstSortRanker(plain, proportions={False: 0.5, True: 0.5}).fit(
+            X, y, qid=qid, sensitive_features=group
+        ),
+    }
+    hypotheticals, settings = {"better": lambda Z: Z + 1.0}, {"qid": qid, "sensitive_features": group}
+    report = audit_report(rankers, X, y, hypotheticals=hypotheticals, **settings)
+    pd.testing.assert_frame_equal(report.exposure, exposure_by_group(rankers, X, y, **settings))
+    table = audit(rankers, X, y, **settings)
+    assert report.gaps["exposure_difference"].tolist() == table["exposure_difference"].tolist()
 
 
 def odd_queries():

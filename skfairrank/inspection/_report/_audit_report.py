@@ -223,20 +223,22 @@ def audit_report(
     exposure = None
     if sensitive_features is not None:
         exposure = exposure_by_group(scored.rankers, scored.s, y, qid=qid, sensitive_features=sensitive_features, k=k)
-    facts = {
+    facts = _facts(queries.group(y), queries, groups, k) | {"confidence": confidence, "reference": reference}
+    each = _each_hypothetical(list(named), scored, queries)
+    worst = _worst_items(list(named), scored, queries, items, groups)
+    return AuditReport(table, certificates, top, each, exposure, gaps, facts, worst)
+
+
+def _facts(y, queries: Queries, groups, k: int) -> dict:
+    return {
         "n_queries": queries.n_queries,
-        "n_relevant": int((np.maximum.reduceat(queries.group(y), queries.offsets[:-1]) > 0).sum()),
+        "n_relevant": int((np.maximum.reduceat(y, queries.offsets[:-1]) > 0).sum()),
         "n_items": queries.n_rows,
         "sizes": queries.sizes,
         "groups": {name: _counts(labels, codes) for name, (labels, codes) in groups.items()},
         "k": k,
-        "confidence": confidence,
-        "reference": reference,
-        "random_ndcg": _ndcg_of_random_order(queries.group(y), queries, k),
+        "random_ndcg": _ndcg_of_random_order(y, queries, k),
     }
-    each = _each_hypothetical(list(named), scored, queries)
-    worst = _worst_items(list(named), scored, queries, items, groups)
-    return AuditReport(table, certificates, top, each, exposure, gaps, facts, worst)
 
 
 def _whole(name: str, value, least: int) -> int:

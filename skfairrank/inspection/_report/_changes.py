@@ -17,7 +17,7 @@ _COLUMNS_SHOWN = 3
 def share_of_rows_changed(X, candidates) -> float:
     """Share of the rows in which at least one value differs."""
     if sparse.issparse(X):
-        return float(np.mean((X.tocsr() != candidates.tocsr()).getnnz(axis=1) > 0))
+        return float(np.mean(np.diff((X.tocsr() != candidates.tocsr()).tocsr().indptr) > 0))
     changed = np.zeros(X.shape[0], bool)
     for _, differs, _, _ in _columns(X, candidates):
         changed |= differs
@@ -32,9 +32,10 @@ def described_changes(X, candidates, rows: np.ndarray) -> list[str]:
     X, candidates : tables of one kind
     rows : ndarray of int
     """
-    X, candidates = (_safe_indexing(table, rows) for table in (X, candidates))
     if sparse.issparse(X):
-        X, candidates = X.toarray(), candidates.toarray()
+        X, candidates = (table.tocsr()[rows].toarray() for table in (X, candidates))
+    else:
+        X, candidates = (_safe_indexing(table, rows) for table in (X, candidates))
     found: list[list[str]] = [[] for _ in rows]
     for name, differs, before, after in _columns(X, candidates):
         for i in np.flatnonzero(differs):

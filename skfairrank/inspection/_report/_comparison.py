@@ -145,7 +145,7 @@ def _differences(report, columns) -> Markup | None:
             name,
             title + of,
             with_error(found.loc[name, f"{c}_difference"], found.loc[name, f"{c}_difference_se"], 4),
-            decimal(found.loc[name, f"{c}_difference_p"], 3),
+            _p_value(found.loc[name, f"{c}_difference_p"]),
         ]
         for name in report.table.index
         if name != reference
@@ -157,3 +157,7 @@ def _differences(report, columns) -> Markup | None:
         "differ as much by chance (p, two-sided paired t test). Among many p some are small by chance."
     )
     return table(caption, ["Ranker", "What", Numbers(f"Less that of {reference}"), Numbers("p")], rows)
+
+
+def _p_value(p: float) -> str:
+    return "below 0.001" if p < 0.001 else decimal(p, 3)

@@ -19,25 +19,30 @@ __all__ = [
 
 
 def figure(picture: Markup, caption: str) -> Markup:
+    """A picture and what it shows."""
     return element("figure", picture, element("figcaption", caption))
 
 
 def limits(*sentences: str) -> Markup:
+    """What the numbers of a section do not say."""
     first = element("p", element("strong", "What this does not say."))
     return element("div", first, *(element("p", sentence) for sentence in sentences), class_="limits")
 
 
 def number(text: str) -> Markup:
+    """A number that is set off in a sentence."""
     return element("span", text, class_="number")
 
 
 def defined(pairs, class_: str) -> Markup:
+    """Names, and what stands beside each."""
     return element(
         "dl", *(part for name, text in pairs for part in (element("dt", name), element("dd", text))), class_=class_
     )
 
 
 def tick_percent(share: float) -> str:
+    """A round share, on an axis."""
     return f"{100 * share:.3g}%"
 
 
@@ -46,6 +51,7 @@ def name_of_ndcg(report) -> str:
 
 
 def first_places(report) -> str:
+    """The places that count for NDCG and for the share of the top."""
     k = report.facts["k"]
     return (
         "all places" if report.facts["sizes"].max() <= k else "the first place" if k == 1 else f"the first {k} places"
@@ -53,10 +59,12 @@ def first_places(report) -> str:
 
 
 def attributes_of(report) -> list[str]:
+    """Attributes with at least two groups."""
     return [] if report.gaps is None else list(report.gaps.index.unique(level="attribute"))
 
 
 def has_ratio(report, attribute) -> bool:
+    """Whether exposures of the groups can be compared under each ranker."""
     return all(least_and_most(report, name, attribute) is not None for name in report.table.index)
 
 

@@ -82,7 +82,7 @@ OF_FRAGMENT = (
 .skfr .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .skfr thead .n { white-space: normal; min-width: 5.2rem; }
 .skfr .list thead .n { min-width: 0; }
-.skfr .list tbody th { font-weight: 400; }
+.skfr .list tbody th { font-weight: 400; min-width: 4rem; }
 .skfr .list td:last-child:not(.n) { min-width: 9rem; }
 .skfr .list tr.mover th, .skfr .list tr.mover .n { font-weight: 700; }
 .skfr footer { margin-top: 2.5rem; border-top: 1px solid var(--rule); color: var(--muted); font-size: .9rem; }
@@ -98,14 +98,15 @@ OF_FRAGMENT = (
   .skfr { font-size: 10.5pt; max-width: none; padding: 0; }
   .skfr .scroll { overflow: visible; }
   .skfr table { font-size: 8.5pt; }
-  .skfr caption span { position: sticky; left: 0; display: inline-block; max-width: min(46rem, 100cqi); }
-.skfr th, .skfr td { padding-right: .5rem; }
+  .skfr th, .skfr td { padding: .15rem .5rem .15rem 0; line-height: 1.3; }
+  .skfr h2 { margin-top: 1.6rem; }
   .skfr .n { white-space: normal; }
   .skfr h2, .skfr h3, .skfr caption { break-after: avoid; }
   .skfr tr { break-inside: avoid; }
   .skfr .findings, .skfr .side-by-side { grid-template-columns: 1fr 1fr; gap: .5rem 1.5rem; }
   .skfr .list { break-inside: avoid; }
-  .skfr .list .side-by-side { grid-template-columns: 17rem 1fr; }
+  .skfr .list .side-by-side { grid-template-columns: 18rem 1fr; }
+  .skfr svg text { font-size: 14.5px; }
   .skfr .list .n { white-space: nowrap; }
   .skfr * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }

@@ -86,6 +86,11 @@ def _table_of_items(items, shown, movers, attributes) -> Markup:
     for row in items.iloc[shown].itertuples(index=False):
         move = "stays" if row.move == 0 else f"{'up' if row.move > 0 else 'down'} {abs(row.move)}"
         cells = [row.item, *([row.group] if has_group else []), str(row.rank), str(row.hypothetical_rank), move]
-        rows.append(cells + ([row.change.replace(" → ", "\u00a0→\u00a0")] if has_change else []))
+        rows.append(cells + ([_unbroken(row.change)] if has_change else []))
     caption = "Items in their order as it is; bold: those that move most."
     return table(caption, heads, rows, movers={shown.index(i) for i in movers})
+
+
+def _unbroken(change: str) -> str:
+    """A line of a narrow cell ends between changes, rather than within one."""
+    return "; ".join(part.replace(" ", "\u00a0") if len(part) < 30 else part for part in change.split("; "))
