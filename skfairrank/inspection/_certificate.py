@@ -148,8 +148,8 @@ def fairness_certificate(
     confidence : float, default=0.95
         In (0, 1).
     sensitive_features : array-like, shape (n_rows,), optional
-        The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows keep
-        the labels of the rows whose place they take: what a change of the label itself does is not seen.
+        The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows
+        keep the labels of the rows whose place they take: what a change of the label itself does is not seen.
     query_weight : array-like or mapping, optional
         What each query counts in the mean and its bound: one number >= 0 per row or query, known before the audit.
     random_state : None, int, RandomState or Generator
@@ -165,8 +165,8 @@ def fairness_certificate(
     ------
     ValueError, TypeError
         If there are no hypothetical rows; if one of the tables has other rows or columns than X, or missing values where X has
-        none (the message names it); if there is not one group label for each row; if scores are not finite; if the adversary needs linear scores or a gradient, and there are
-        none.
+        none (the message names it); if there is not one group label for each row; if scores are not finite; if the adversary
+        needs linear scores or a gradient, and there are none.
 
     Examples
     --------
