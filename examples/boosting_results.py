@@ -139,12 +139,12 @@ def german(splits, settings):
 
 def hiring_systems(model, seed, groups, twins):
     yield "LGBMRanker", QueryRanker(model), {}
-    for rho in (0.0, 0.003, 0.03):
+    for rho in (0.0, 0.001, 0.003, 0.03):
         ranker = SenSTIRBoostingRanker(model, rho=rho, random_state=seed)
         yield f"twins, rho {rho:g}", ranker, {"X_hypothetical": twins}
     steps = Hypotheticals(directions=True, steps=(-1.0, 1.0))
     difference = SensitiveSubspaceMetric(direction="difference")
-    for rho in (0.003, 0.03):
+    for rho in (0.001, 0.003, 0.03):
         ranker = SenSTIRBoostingRanker(model, metric=difference, hypotheticals=steps, rho=rho, random_state=seed)
         yield f"steps of the groups' difference, rho {rho:g}", ranker, {"sensitive_features": groups}
 

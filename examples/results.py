@@ -147,6 +147,8 @@ is not all there is to say:
   .0003 it is better in NDCG and in disparity than both.
 - **Perfect stability is not equal exposure.** The disparity is lowest half way and rises again as z2 loses all weight; at tau 1
   that of sorted lists is the baseline's, and that of the policy not far below. The authors' recorded numbers say the same.
+- **All claims about the disparity survive at equal sharpness**, smaller than by the policies' own scales where these are soft
+  (Fair-PG-Rank .0023 for .0052, SenSTIR at rho .0003 .0032 for .0042). What is left of the lead over dropping z2 is .0009.
 - The box and the exact budget agree here: both are led by the sensitive direction. Relaxing keeps z2 out (through V.w = 0) and
   so ends where Project stands, since there is nothing else to win back.
 - The paper's Fair-PG-Rank is less stable than the baseline. On the paper's queries that is so for the authors' weights; over

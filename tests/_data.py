@@ -19,3 +19,9 @@ def shared_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"no {name} in {directory}; SKFAIRRANK_DATA can name another directory")
     return path
+
+
+def public_names(module):
+    """Names of a module's `__all__`; of the top level also the rankers around another one, which `import *` leaves out."""
+    classes = {name for name, value in vars(module).items() if isinstance(value, type) and not name.startswith("_")}
+    return set(module.__all__) | (classes if module.__name__ == "skfairrank" else set())

@@ -6,8 +6,12 @@ from itertools import permutations
 import numpy as np
 
 from skfairrank.metrics import (
+    attention_weighted_rank_fairness,
+    expected_exposure_loss,
     group_exposure_difference,
     group_exposure_disparity,
+    group_ndkl,
+    group_skew,
     individual_exposure_disparity,
     kendall_tau_score,
     ndcg_score,
@@ -50,6 +54,10 @@ METRICS = {
     "sorted_individual_disparity": lambda d, **kw: individual_exposure_disparity(
         d.y, d.s, qid=d.qid, policy="deterministic", **kw
     ),
+    "ndkl": lambda d, **kw: group_ndkl(d.s, qid=d.qid, sensitive_features=d.g, **kw),
+    "skew": lambda d, **kw: group_skew(d.s, qid=d.qid, sensitive_features=d.g, k=2, **kw),
+    "awrf": lambda d, **kw: attention_weighted_rank_fairness(d.s, qid=d.qid, sensitive_features=d.g, **kw),
+    "exposure_loss": lambda d, **kw: expected_exposure_loss(d.y, d.s, qid=d.qid, **kw),
 }
 DETERMINISTIC = [
     "ndcg",
@@ -58,13 +66,20 @@ DETERMINISTIC = [
     "difference",
     "sorted_disparity",
     "sorted_individual_disparity",
+    "ndkl",
+    "skew",
+    "awrf",
 ]
+OF_SHARES = ["ndkl", "skew", "awrf"]
 STOCHASTIC = [name for name in METRICS if name not in DETERMINISTIC]
-HAS_Y = [name for name in METRICS if name not in ("kendall_tau", "difference", "stochastic_difference")]
+HAS_Y = [name for name in METRICS if name not in ("kendall_tau", "difference", "stochastic_difference", *OF_SHARES)]
 GROUP_DISPARITIES = ["disparity", "sorted_disparity", "average_disparity"]
-HAS_GROUPS = ["difference", "stochastic_difference", *GROUP_DISPARITIES]
+HAS_GROUPS = ["difference", "stochastic_difference", *GROUP_DISPARITIES, *OF_SHARES]
+UNBOUNDED = ("ndkl", "skew", "exposure_loss")
 RANGE = {
-    name: (-1.0, 1.0) if name == "kendall_tau" else (0.0, np.inf if name.endswith("disparity") else 1.0)
+    name: (-1.0, 1.0)
+    if name == "kendall_tau"
+    else (0.0, np.inf if name.endswith("disparity") or name in UNBOUNDED else 1.0)
     for name in METRICS
 }
 

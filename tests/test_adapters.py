@@ -930,9 +930,9 @@ def test_fit_without_qid_warns_that_all_rows_are_one_query():
 
 @pytest.mark.usefixtures("routing")
 def test_metadata_are_requested_by_default():
-    for estimator in (QueryRanker(Ridge()), Identity()):
+    for estimator, names in ((QueryRanker(Ridge()), {"X_hypothetical"}), (Identity(), set())):
         requests = estimator.get_metadata_routing()
-        assert requests.fit.requests == {"qid": True, "sensitive_features": True}
+        assert requests.fit.requests == dict.fromkeys(names | {"qid", "sensitive_features"}, True)
         assert {name for name, value in requests.score.requests.items() if value} == {"qid", "query_weight"}
 
 

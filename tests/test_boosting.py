@@ -26,7 +26,7 @@ from skfairrank._boosting._objective import FairObjective
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import ndcg_score
 from skfairrank.model_selection import QueryKFold
-from skfairrank.utilities import ERR, NDCG
+from skfairrank.utilities import ERR, NDCG, AveragePrecision
 
 LIGHTGBM = LGBMRanker(n_estimators=15, num_leaves=5, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)
 XGBOOST = XGBRanker(n_estimators=15, max_depth=2, random_state=0, n_jobs=1)
@@ -76,7 +76,7 @@ def expected_ndcg(h, y):
 def small_problem(distances=None, rho=0.3, epsilon=0.01, gradient="exact"):
     """Two queries of 3 and 4 rows, two hypothetical rows each; the second query counts three times the first."""
     y, offsets, weight = np.array([0.0, 1, 2, 1, 0, 0, 3]), np.array([0, 3, 7]), np.array([0.5, 1.5])
-    gain, discount, _ = NDCG().tables(y, offsets)
+    gain, discount = NDCG().tables(y, offsets)[:2]
     batch = Batch(None, np.arange(7), offsets, np.arange(2), gain, np.empty(0), weight, np.uint64(0))
     adversary = ListAdversary(distances, np.array([3, 4]), weight, rho=rho, epsilon=epsilon)
     return y, FairObjective(batch, discount, make_derivatives(gradient, 2), adversary, np.random.default_rng(0))
@@ -466,9 +466,14 @@ def test_hypothetical_rows_that_do_not_fit_are_refused():
         fitted(hypotheticals=["flip"])
 
 
-def test_pairs_know_no_chance_to_stay():
-    with pytest.raises(ValueError, match="lambdarank.*stay"):
-        fitted(utility=ERR(), gradient="lambdarank")
+def test_utilities_that_are_more_than_gains_and_discounts():
+    for utility in (ERR(), AveragePrecision()):
+        with pytest.raises(ValueError, match="lambdarank.*reinforce"):
+            fitted(utility=utility, gradient="lambdarank")
+        ranker = fitted(utility=utility, gradient="reinforce", rho=0.0)
+        assert ranker.history_["utility"][-1] > ranker.history_["utility"][0] + 0.1
+    with pytest.raises(ValueError, match="AveragePrecision.*REINFORCE"):
+        fitted(utility=AveragePrecision(), gradient="plrank")
 
 
 def test_odd_queries():

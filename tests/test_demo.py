@@ -1,4 +1,4 @@
-"""The demo runs with and without data and says what it did; the README shows the rows that it prints."""
+"""The demo runs with and without data and says what it did; its page shows the rows that it prints."""
 
 import re
 import shlex
@@ -113,17 +113,18 @@ def published_cells(lines):
     return {(line[0], line[1]): tuple(float(line[k]) for k in (2, 4, 6)) for line in lines}
 
 
-def test_readme_shows_the_rows_that_the_commands_print():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_shows_the_rows_that_the_commands_print():
+    text = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
     assert list(lines_of(text, "Synthetic")) == SYNTHETIC_SYSTEMS
     assert list(lines_of(text, "German Credit")) == GERMAN_SYSTEMS
     assert published_cells([row for row in markdown_rows(text) if row[0].startswith("german_seed")]) == PUBLISHED
 
 
-def test_readme_picture_is_there_and_small():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (path,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
-    assert (ROOT / path).read_bytes().startswith(b"\x89PNG") and (ROOT / path).stat().st_size < 200_000
+def test_readme_pictures_are_there_and_small():
+    paths = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(paths) == 2
+    for path in paths:
+        assert (ROOT / path).read_bytes().startswith(b"\x89PNG") and (ROOT / path).stat().st_size < 200_000
 
 
 def test_table_has_standard_errors_only_over_several_splits():

@@ -216,11 +216,28 @@ def test_one_query_has_no_standard_error():
     assert np.isfinite(row["ndcg"]) and np.isnan(row["ndcg_se"])
 
 
+def test_a_function_that_changes_rows_in_place_changes_a_copy(task):
+    X, y, qid, _group, flipped = task
+    before = X.copy()
+
+    def flip(X):
+        X[:, 2] = 1 - X[:, 2]
+        return X
+
+    by_function, by_rows = (
+        audit(Weights(1, -0.5, 0.8), X, y, qid=qid, X_hypothetical=given, n_samples=5, random_state=0)
+        for given in (flip, flipped)
+    )
+    pd.testing.assert_frame_equal(by_function, by_rows)
+    assert by_function["tau"].item() < 1
+    np.testing.assert_array_equal(X, before)
+
+
 def test_errors_say_what_to_do(task):
     X, y, qid, _group, _ = task
     with pytest.raises(ValueError, match="at least one fitted ranker"):
         audit({}, X, y, qid=qid)
-    with pytest.raises(ValueError, match="X_hypothetical has 3 rows"):
+    with pytest.raises(ValueError, match=r"X_hypothetical has shape \(3, 3\)"):
         audit(Weights(1, 0, 0), X, y, qid=qid, X_hypothetical=X[:3])
     with pytest.raises(ValueError, match="qid"):
         audit(Weights(1, 0, 0), X, y, qid=None)

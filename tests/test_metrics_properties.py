@@ -12,6 +12,7 @@ from metrics_under_test import (
     GROUP_DISPARITIES,
     HAS_GROUPS,
     METRICS,
+    OF_SHARES,
     RANGE,
     STOCHASTIC,
     Data,
@@ -109,9 +110,9 @@ def n_defined(name, data):
     queries = [data.take(data.qid == q) for q in np.unique(data.qid)]
     if name == "kendall_tau":
         return sum(len(q.y) > 1 for q in queries)
-    if name.endswith("difference"):
+    if name.endswith("difference") or name in OF_SHARES:
         return sum(len(np.unique(q.g)) > 1 for q in queries)
-    return len(queries) if name in GROUP_DISPARITIES else sum(q.y.any() for q in queries)
+    return len(queries) if name in (*GROUP_DISPARITIES, "exposure_loss") else sum(q.y.any() for q in queries)
 
 
 @every_metric

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairrank import PlackettLuceRanker, QueryRanker, QueryScaler, SensitiveSubspaceMetric
-from skfairrank.inspection import audit
+from skfairrank.inspection import audit, exposure_by_group
 from skfairrank.metrics import (
     group_exposure_difference,
     group_exposure_disparity,
@@ -742,3 +742,10 @@ def test_audit_hands_groups_on_and_judges_the_policy_of_random_rankings():
         assert table.loc[kind, "disparity"] == pytest.approx(disparity, abs=1e-9)
         assert table.loc[kind, "tau"] == 1.0  # nobody looks at the second feature but the metric, which knows no sign
     assert table.loc["exposure", "stochastic_ndcg"] == table.loc["exposure", "ndcg"]
+    by_group = exposure_by_group(rankers, X, y, **known)["exposure"].droplevel("attribute").unstack()
+    for kind, ranker in rankers.items():
+        exposure = ranker.policy(X, **known).P @ (1 / np.log2(np.arange(6) + 2)) if kind == "exposure" else None
+        exposure = 1 / np.log2(1 + ranker.rank(X, **known)) if exposure is None else exposure
+        in_queries = [exposure[(qid == q) & (group == "f")].mean() for q in np.unique(qid)]
+        assert by_group.loc[kind, "f"] == pytest.approx(np.mean(in_queries), rel=1e-9)
+    assert by_group.loc["exposure", "f"] == pytest.approx(by_group.loc["exposure", "m"], abs=1e-7)

@@ -446,6 +446,20 @@ def test_hypothetical_rows_as_metadata_or_from_a_function(table, task):
     )
 
 
+def test_a_function_that_changes_rows_in_place_changes_a_copy(task):
+    X, y, metadata = task
+    before = X.copy()
+
+    def negate(X):
+        X[:, 0] *= -1
+        return X
+
+    ranker = Ridge().fit(X, y)
+    expected = kendall_tau_score(ranker.predict(X), ranker.predict(negate(X.copy())), qid=metadata["qid"])
+    assert make_kendall_tau_scorer(negate)(ranker, X, qid=metadata["qid"]) == pytest.approx(expected) != 1
+    np.testing.assert_array_equal(X, before)
+
+
 def test_relevances_are_not_needed_for_metrics_without_them(task):
     X, y, metadata = task
     model = LinearRegression().fit(X, y)

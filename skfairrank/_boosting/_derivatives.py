@@ -80,10 +80,10 @@ class OfPairs:
         return slope, curvature, np.add.reduceat(worth, batch.offsets[:-1])
 
     def check(self, queries, tables):
-        if tables.stay is not None:
+        if tables.stay is not None or tables.worth is not None:
             raise ValueError(
-                'gradient="lambdarank" weighs pairs by gains and discounts, and this utility has chances to stay, too: use '
-                'gradient="plrank".'
+                'gradient="lambdarank" weighs pairs by gains and discounts, and this utility is more: what a row adds depends '
+                'on those above it. Use gradient="plrank", or gradient="reinforce".'
             )
 
 

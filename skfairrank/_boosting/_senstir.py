@@ -69,9 +69,9 @@ class SenSTIRBoostingRanker(QueryRanker):
         What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
     gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
         Estimator of dU/dh, as for `PlackettLuceRanker`; "exact" is for queries of up to
-        `skfairrank.plackett_luce.EXACT_LIMIT` items. "lambdarank": LambdaMART's gradients in their place, so that ``rho=0`` with
-        LightGBM is the model of `LGBMRanker`. They are several times larger than those of the expected utility, and ask for a
-        larger `rho`.
+        `skfairrank.plackett_luce.EXACT_LIMIT` items. "lambdarank": LambdaMART's gradients in its place, so that ``rho=0`` with
+        LightGBM is the model of `LGBMRanker` (in queries of up to 30 items; beyond, its ideal DCG counts 30). They are several
+        times larger, and ask for a larger `rho`.
     n_samples : int, default=32
         Sampled rankings per query and round, at least 2.
     subspace_radius : float, default=1.0
@@ -251,6 +251,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             stay=np.empty(0) if tables.stay is None else tables.stay,
             weight=weight,
             key=np.uint64(0),
+            worth=tables.worth,
         )
         report = _Report(type(self).__name__, n_rounds) if self.verbose else None
         return FairObjective(batch, tables.discount, derivatives, adversary, as_generator(self.random_state), report)

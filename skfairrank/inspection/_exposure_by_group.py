@@ -12,10 +12,10 @@ from skfairrank._queries import Queries
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import expected_exposure, make_policy
 
-__all__ = ["exposure_by_group"]
+__all__ = ["exposure_by_group", "named_attributes"]
 
 
 def exposure_by_group(
@@ -60,6 +60,8 @@ def exposure_by_group(
     crossed : bool, default=False
         Whether several attributes are also crossed: a group for each combination that occurs.
     policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
+        A ranker that draws its rankings by a rule of its own (`skfairrank.postprocessing.ExposureLPRanker`) is judged by that
+        rule instead.
     k : int, default=10
         What counts as the top. Exposure is that of all ranks.
     n_samples : int or "exact", default=100
@@ -102,11 +104,17 @@ def exposure_by_group(
     top = (discounts(int(queries.sizes.max()), k) > 0).astype(np.float64)
     rows = {}
     for name, fitted in named.items():
-        s = check_scores(ranking_scores(fitted, X, qid=qid), name="scores of X")
+        known = {
+            "qid": qid,
+            "sensitive_features": sensitive_features,
+        }  # for a ranker that asks for them when it predicts
+        s = check_scores(ranking_scores(fitted, X, **known), name="scores of X")
         if len(s) != len(y):
             raise ValueError(f"X has {len(s)} rows and y has {len(y)}: they must describe the same rows.")
         s = queries.group(s)
-        exposure, in_top = expected_exposure(chosen, s, queries), chosen.expected_discounts(s, queries, top)
+        own = own_policy(fitted, X, **known)
+        shown = chosen if own is None else own
+        exposure, in_top = expected_exposure(shown, s, queries), shown.expected_discounts(s, queries, top)
         for attribute, (labels, codes) in attributes.items():
             columns = _Columns(queries, queries.group(codes), queries.group(y), exposure, in_top, int(k))
             for g, label in enumerate(labels):
@@ -148,7 +156,7 @@ class _Columns:
 
 def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
     """(labels, codes) of each attribute by its name, and of their crossing."""
-    columns = _named_columns(sensitive_features)
+    columns = named_attributes(sensitive_features)
     found: dict = {name: check_groups(values, n_rows, compared_by="this table") for name, values in columns.items()}
     if crossed:
         if len(found) < 2:
@@ -164,7 +172,8 @@ def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
     return found
 
 
-def _named_columns(sensitive_features) -> dict:
+def named_attributes(sensitive_features) -> dict:
+    """The values of each attribute by its name."""
     if isinstance(sensitive_features, Mapping):
         if not sensitive_features:
             raise ValueError("sensitive_features is an empty dict: give at least one attribute.")

@@ -108,7 +108,8 @@ class TemperatureDisplay:
             self.ax_.axhline(self.sorted_ndcg, color="0.3", linestyle=":", label="sorted lists")
         for panel, name in zip(self.axes_, names, strict=True):
             panel.set_ylabel({"ndcg": "expected NDCG", "disparity": "disparity of exposure"}[name])
-            panel.label_outer()
+        for panel in self.axes_[:-1]:
+            panel.tick_params(labelbottom=False)
         self.axes_[-1].set_xlabel("temperature")
         if "disparity" in self.bound_lines_ and "ndcg" not in self.bound_lines_:
             self.ax_.plot([], [], color=COLORS[1], linestyle="--", label="bound")  # for the one legend

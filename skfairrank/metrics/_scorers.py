@@ -9,6 +9,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _num_samples
 
+from skfairrank._candidates import copy_of
 from skfairrank._folds import warn_if_queries_are_cut
 from skfairrank._queries import REMEDY
 from skfairrank.metrics._attention import attention_inequity, expected_exposure_loss
@@ -197,7 +198,7 @@ class QueryScorer:
 
     def _hypothetical(self, X, X_hypothetical):
         if self.function is not None:
-            X_hypothetical = self.function(X)
+            X_hypothetical = self.function(copy_of(X))  # it may change in place what it gets
         if X_hypothetical is None:
             raise ValueError(
                 f"{self!r} got no X_hypothetical: pass X_hypothetical=, the hypothetical counterpart of each row of X "
