@@ -448,12 +448,13 @@ def check_start(score: Score, theta: np.ndarray, X: np.ndarray) -> None:
     Raises
     ------
     ValueError
-        If its scores or their gradient in theta have another shape than they should, or are not finite. What the score itself
-        raises has a note that names it.
+        If its scores or their gradient in theta have another shape than they should, or are not finite, or an item has another
+        score by itself than among others. What the score itself raises has a note that names it.
     """
     name, items = type(score).__name__, _read(X, slice(_LOOKED_AT))
     try:
         scores = np.asarray(score.values(theta, items), dtype=np.float64)
+        alone = np.asarray(score.values(theta, items[:1]), dtype=np.float64)
         gradient = np.asarray(score.parameter_gradient(theta, items, np.ones(len(items))), dtype=np.float64)
     except Exception as error:
         error.add_note(f"{name} raised it where training starts: theta has shape {theta.shape}, X {items.shape}.")
@@ -469,6 +470,12 @@ def check_start(score: Score, theta: np.ndarray, X: np.ndarray) -> None:
                 f"{name} has {what} not finite where training starts ({found[first]} in place {first}): begin at other "
                 "parameters, keep the function away from where it is undefined, or scale the features (StandardScaler)."
             )
+    if not np.allclose(alone, scores[:1], rtol=0.0, atol=_ALIKE * np.abs(scores).max()):
+        raise ValueError(
+            f"{name} gives the first row the score {alone[0]:g} by itself and {scores[0]:g} among {len(items)} rows: a score "
+            "must depend on the features of its own row alone, because the attack moves each row by itself."
+        )
 
 
 _LOOKED_AT = 1000  # rows
+_ALIKE = 1e-4  # of the largest score; single precision will do

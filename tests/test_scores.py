@@ -303,8 +303,9 @@ def test_a_function_whose_features_autograd_cannot_follow_says_so_too(V):
         ),
         (lambda theta, X: anp.exp(1000.0 + X @ theta), r"scores not finite .*\(inf in place 0\)"),
         (lambda theta, X: anp.sqrt(0.0 * (X @ theta)), "gradient in theta not finite"),
+        (lambda theta, X: X @ theta - anp.mean(X @ theta), "first row the score 0 by itself and .* among 400 rows"),
     ],
-    ids=["column", "one number", "nan", "inf", "gradient"],
+    ids=["column", "one number", "nan", "inf", "gradient", "other rows"],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_a_function_returns_is_looked_at_where_training_starts(function, message):
