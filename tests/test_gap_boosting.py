@@ -233,6 +233,7 @@ def test_codes_of_groups_can_be_said_to_be_classes():
         (None, "sensitive_features is missing"),
         (GROUP[:-1], "239 entries for 240 rows"),
         (np.where(np.arange(240) == 3, np.nan, 1.0), "missing values"),
+        ("sex", r"is the text 'sex'.*X\['sex'\]"),
     ],
 )
 def test_attributes_that_do_not_fit_are_refused(attribute, message):

@@ -128,6 +128,11 @@ def _columns(sensitive_features):
         values[:] = sensitive_features
     else:
         values = as_values(sensitive_features)
+    if isinstance(sensitive_features, str):
+        raise ValueError(
+            f"sensitive_features is the text {sensitive_features!r}: give the attribute's value of each row, such as the column "
+            f"itself, X[{sensitive_features!r}]."
+        )
     if values.ndim not in (1, 2):
         raise ValueError(f"sensitive_features has shape {values.shape}: give one column per attribute.")
     return [(0, values)] if values.ndim == 1 else list(enumerate(values.T))
