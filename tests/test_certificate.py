@@ -405,6 +405,15 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
 
 
+def test_a_certificate_that_says_nothing_says_so():
+    X, ranker = np.arange(6.0).reshape(3, 2), LinearRegression().fit([[0.0, 0], [1, 0], [0, 1]], [0, 1, 2])
+    with pytest.warns(UserWarning, match="3 rows is a query of its own"):
+        assert fairness_certificate(ranker, X, qid=[0, 1, 2], hypotheticals=lambda X: -X).value == 0
+    for rows in (X, X.astype(object), pd.DataFrame(X)):
+        with pytest.warns(UserWarning, match="'copied' changes no row"):
+            fairness_certificate(ranker, rows, qid=[0, 0, 0], X_hypothetical={"copied": rows.copy()})
+
+
 def test_hypotheticals_that_learn_must_have_learned_elsewhere(task):
     X, _, qid = task
     near = Hypotheticals(n_neighbors=2, metric=[[0, 0, 1.0]])

@@ -22,6 +22,7 @@ from skfairrank._boosting._lightgbm import LightGBM
 from skfairrank._boosting._objective import FairObjective
 from skfairrank._boosting._rows import as_known, stack_rows
 from skfairrank._boosting._xgboost import XGBoost
+from skfairrank._candidates import with_effect
 from skfairrank._parameters import stores_parameters
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import queries_in_fit
@@ -277,7 +278,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
             self.metric_ = fit_metric(self.metric, X, sensitive_features, uses_directions=uses_directions)
         hypotheticals.fit(X, sensitive_features=sensitive_features, metric=self.metric_)
-        candidates: Iterable = hypotheticals.candidates(X, X_hypothetical)
+        candidates: Iterable = with_effect(X, hypotheticals.candidates(X, X_hypothetical))
         distances: list[np.ndarray] = []
         if self.metric is None:
             self.metric_ = hypotheticals.metric_

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from skfairrank._candidates import as_table
+from skfairrank._candidates import as_table, with_effect
 from skfairrank._queries import Queries
 from skfairrank._validation import check_scores
+from skfairrank._warnings import warn_caller
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
 from skfairrank.inspection._moves import unfairness_under_attack
@@ -190,7 +191,7 @@ def fairness_certificate(
     s = _grouped_scores(ranker, X, qid, queries, "scores of X")
     worst = _Worst(queries)
     if hypotheticals is not None or X_hypothetical is not None or adversary is None:
-        for name, rows in _fitted(hypotheticals, X, metric).candidates(X, X_hypothetical):
+        for name, rows in with_effect(X, _fitted(hypotheticals, X, metric).candidates(X, X_hypothetical)):
             other = _grouped_scores(ranker, rows, qid, queries, f"scores of the hypothetical {name!r}")
             worst.add(name, STATISTICS[statistic](s, other, queries))
     if adversary is not None:
@@ -252,6 +253,11 @@ class _Worst:
 
     def certificate(self, statistic, confidence, weight) -> FairnessCertificate:
         values = self.unfairness
+        if statistic != "score_change" and self.queries.sizes.max() == 1:
+            warn_caller(
+                f"Each of the {len(values)} rows is a query of its own, so that there is no order to change, and the certificate "
+                "says nothing: qid must be equal for rows that compete with each other."
+            )
         bound = None if statistic == "score_change" else upper_confidence_bound(values, confidence, weight=weight)
         per_query = pd.DataFrame(
             {"qid": self.queries.ids, "unfairness": values, "hypothetical": pd.Series(self.which, dtype=object)}
