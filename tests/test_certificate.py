@@ -10,6 +10,7 @@ import pytest
 from lightgbm import LGBMRanker
 from scipy.stats import beta, binom
 from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -27,6 +28,7 @@ from skfairrank.inspection import (
     upper_confidence_bound,
 )
 from skfairrank.inspection._order_changes import STATISTICS, of_intervals
+from skfairrank.postprocessing import DetConstSortRanker
 from skfairrank.scores import LinearScore, MLPScore
 
 # The bound
@@ -399,8 +401,8 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, qid=[0, 1], hypotheticals=flip)
     with pytest.raises(TypeError, match="no function"):
         fairness_certificate(ranker, X, qid=qid, hypotheticals="flip")
-    with pytest.raises(TypeError, match="no setting 'sensitive_features'"):
-        fairness_certificate(ranker, X, sensitive_features=X[:, 2], **kw)
+    with pytest.raises(TypeError, match="no setting 'n_samples'"):
+        fairness_certificate(ranker, X, n_samples=10, **kw)
     with pytest.raises(ValueError, match="Weights has no score_function_"):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
 
@@ -412,6 +414,20 @@ def test_a_certificate_that_says_nothing_says_so():
     for rows in (X, X.astype(object), pd.DataFrame(X)):
         with pytest.warns(UserWarning, match="'copied' changes no row"):
             fairness_certificate(ranker, rows, qid=[0, 0, 0], X_hypothetical={"copied": rows.copy()})
+
+
+def test_a_re_ranker_gets_the_groups_of_rows():
+    """The value is the share of pairs that its two lists have in another order."""
+    X, qid, group = np.array([[4.0], [3.0], [2.0], [1.0]]), [0, 0, 0, 0], ["m", "m", "f", "f"]
+    ranker = FrozenEstimator(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]))
+    ranker = DetConstSortRanker(ranker, proportions={"f": 0.5, "m": 0.5}).fit(X, [1, 0, 1, 0], qid=qid)
+    given = {"qid": qid, "hypotheticals": lambda X: -X}
+    found = fairness_certificate(ranker, X, sensitive_features=group, **given)
+    rank = ranker.rank(X, qid=qid, sensitive_features=group), ranker.rank(-X, qid=qid, sensitive_features=group)
+    turned = [(rank[0][i] - rank[0][j]) * (rank[1][i] - rank[1][j]) < 0 for i, j in combinations(range(4), 2)]
+    assert found.value == np.mean(turned) > 0
+    with pytest.raises(ValueError, match="sensitive_features is missing"):
+        fairness_certificate(ranker, X, **given)
 
 
 def test_hypotheticals_that_learn_must_have_learned_elsewhere(task):

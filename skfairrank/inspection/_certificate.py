@@ -96,6 +96,7 @@ def fairness_certificate(
     qid,
     hypotheticals=None,
     X_hypothetical=None,
+    sensitive_features=None,
     metric=None,
     adversary=None,
     statistic="discordance",
@@ -134,6 +135,9 @@ def fairness_certificate(
         that is fitted is used as it is; if it learns from data (neighbours, a metric, a range), fit it on training rows first.
     X_hypothetical : table like X, or list or dict of tables, optional
         Hypothetical rows that one has, such as ``nearest_queries(...).hypothetical(X_train)``.
+    sensitive_features : array-like, shape (n_rows,), optional
+        The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows
+        keep the group of the rows whose place they take: what such a ranker does to a person whose group changes is not asked.
     metric : fitted fair metric, optional
         For the adversary; default: the ranker's `metric_`. Also for `hypotheticals` that step along its directions.
     adversary : {"exact_box", "gaps", "exact", "ascent"} or None, optional
@@ -188,11 +192,12 @@ def fairness_certificate(
         adversary = "ascent"
     X = as_table(X)
     queries = Queries.from_qid(qid, X.shape[0])
-    s = _grouped_scores(ranker, X, qid, queries, "scores of X")
+    known = {"qid": qid, "sensitive_features": sensitive_features}
+    s = _grouped_scores(ranker, X, known, queries, "scores of X")
     worst = _Worst(queries)
     if hypotheticals is not None or X_hypothetical is not None or adversary is None:
         for name, rows in with_effect(X, _fitted(hypotheticals, X, metric).candidates(X, X_hypothetical)):
-            other = _grouped_scores(ranker, rows, qid, queries, f"scores of the hypothetical {name!r}")
+            other = _grouped_scores(ranker, rows, known, queries, f"scores of the hypothetical {name!r}")
             worst.add(name, STATISTICS[statistic](s, other, queries))
     if adversary is not None:
         found = unfairness_under_attack(
@@ -279,8 +284,8 @@ def _fitted(hypotheticals, X, metric) -> Hypotheticals:
     return clone(chosen).fit(X, metric=metric)
 
 
-def _grouped_scores(ranker, X, qid, queries, name):
-    scores = check_scores(ranking_scores(ranker, X, qid=qid), name=name)
+def _grouped_scores(ranker, X, known, queries, name):
+    scores = check_scores(ranking_scores(ranker, X, **known), name=name)
     return queries.group(_check_length(scores, queries, name))
 
 
