@@ -147,12 +147,12 @@ def check_candidates(source: str, X, candidates, may_miss: np.ndarray):
     if not is_like:
         raise TypeError(
             f"{source} is of type {type(candidates).__name__}, and X is a {type(X).__name__}: hypothetical rows must be a table "
-            "like X, of the same kind and with the same columns."
+            f"like X, of the same kind and with the same columns.{_in_pipelines(source)}"
         )
     if tuple(candidates.shape) != tuple(X.shape):
         raise ValueError(
             f"{source} has shape {tuple(candidates.shape)}, and X has shape {tuple(X.shape)}: each row of X needs its "
-            "counterpart, with the same columns, in the same place."
+            f"counterpart, with the same columns, in the same place.{_in_pipelines(source)}"
         )
     if table_names(candidates) != table_names(X):
         raise ValueError(
@@ -169,6 +169,13 @@ def check_candidates(source: str, X, candidates, may_miss: np.ndarray):
         return _checked_frame(source, X, candidates, may_miss)
     _checked_frame(source, X.to_pandas(), candidates.to_pandas(), may_miss)
     return candidates
+
+
+def _in_pipelines(source: str) -> str:
+    """What to do in a pipeline, which takes X through its steps, and metadata only if it is told to."""
+    if not source.startswith("X_hypothetical"):
+        return ""
+    return " A pipeline takes it through the steps before the ranker with Pipeline(..., transform_input=['X_hypothetical'])."
 
 
 def _kind_of(X):

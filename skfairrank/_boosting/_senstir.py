@@ -65,7 +65,7 @@ class SenSTIRBoostingRanker(QueryRanker):
     rho : float, default=0.01
         Strength of the regulariser. 0 grows trees on the utility alone; hypothetical rows are then not looked at.
     epsilon : float, default=0.01
-        Transport budget: bound on the mean d_Q, in squared feature units.
+        Transport budget: bound on the mean d_Q, in squared feature units. Without a `metric` nothing is charged to it.
     utility : "ndcg" or Utility, default="ndcg"
         What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
     gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
