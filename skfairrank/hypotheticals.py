@@ -18,7 +18,7 @@ from skfairrank._candidates import (
     as_table,
     check_candidates,
     columns_with_missing,
-    copy_of,
+    made_by,
     shifted,
     table_names,
 )
@@ -213,12 +213,7 @@ class Hypotheticals(BaseEstimator):
 
     def _all_candidates(self, X, given):
         for name, function in zip(*self._functions, strict=True):
-            try:
-                candidates = function(copy_of(X))
-            except Exception as error:
-                error.add_note(f"It was raised by the hypothetical {name!r}.")
-                raise
-            yield check_candidates(f"What the hypothetical {name!r} returned", X, candidates, self._may_miss)
+            yield made_by(name, function, X, self._may_miss)
         for _, shift in self._shifts:
             yield shifted(X, shift)
         if self.n_neighbors:

@@ -22,6 +22,7 @@ from skfairrank._boosting._lightgbm import LightGBM
 from skfairrank._boosting._objective import FairObjective
 from skfairrank._boosting._rows import as_known, stack_rows
 from skfairrank._boosting._xgboost import XGBoost
+from skfairrank._candidates import with_effect
 from skfairrank._parameters import stores_parameters
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import queries_in_fit
@@ -64,7 +65,7 @@ class SenSTIRBoostingRanker(QueryRanker):
     rho : float, default=0.01
         Strength of the regulariser. 0 grows trees on the utility alone; hypothetical rows are then not looked at.
     epsilon : float, default=0.01
-        Transport budget: bound on the mean d_Q, in squared feature units.
+        Transport budget: bound on the mean d_Q, in squared feature units. Without a `metric` nothing is charged to it.
     utility : "ndcg" or Utility, default="ndcg"
         What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
     gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
@@ -277,7 +278,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
             self.metric_ = fit_metric(self.metric, X, sensitive_features, y, uses_directions=uses_directions)
         hypotheticals.fit(X, y, sensitive_features=sensitive_features, metric=self.metric_)
-        candidates: Iterable = hypotheticals.candidates(X, X_hypothetical)
+        candidates: Iterable = with_effect(X, hypotheticals.candidates(X, X_hypothetical))
         distances: list[np.ndarray] = []
         if self.metric is None:
             self.metric_ = hypotheticals.metric_

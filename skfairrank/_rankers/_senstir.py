@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from skfairrank._candidates import with_effect
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._rankers._setup import n_plain_steps
@@ -194,7 +195,7 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         charged = self.metric_
         if adversary.takes_hypotheticals:
             charged = None if self.metric is None else self.metric_
-            adversary = adversary.among(self._candidates(adversary.hypotheticals, batches.X, relevance, given))
+            adversary = adversary.among(self._candidates(adversary.hypotheticals, relevance, given))
         return Invariance(
             adversary,
             charged,
@@ -204,16 +205,12 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
             rng=rng,
         )
 
-    def _candidates(self, hypotheticals, X, relevance, given) -> list[np.ndarray]:
+    def _candidates(self, hypotheticals, relevance, given) -> list[np.ndarray]:
         """The hypothetical rows of all training rows: functions see X as it was given, the score sees what was checked."""
         hypotheticals = clone(check_hypotheticals(hypotheticals))
         hypotheticals.fit(given.X, relevance, sensitive_features=given.sensitive_features, metric=self.metric_)
-        candidates = []
-        for name, rows in hypotheticals.candidates(given.X, given.X_hypothetical):
-            rows = self._check_rows(rows)
-            if np.array_equal(rows, X):
-                warn_caller(f"The hypothetical {name!r} changes no row of X, and has no effect.")
-            candidates.append(rows)
+        sets = with_effect(given.X, hypotheticals.candidates(given.X, given.X_hypothetical))
+        candidates = [self._check_rows(rows) for _, rows in sets]
         self.hypotheticals_ = hypotheticals
         return candidates
 
