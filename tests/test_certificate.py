@@ -496,6 +496,14 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
 
 
+@pytest.mark.parametrize("metric", [None, SensitiveSubspaceMetric(), SensitiveSubspaceMetric(directions=[[0, 0, 1]])])
+def test_hypotheticals_learn_nothing_from_the_audited_queries(task, metric):
+    X, _, qid = task
+    steps = Hypotheticals(directions=True, metric=metric)
+    with pytest.raises(ValueError, match="fit it on training rows first"):
+        fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=steps)
+
+
 def test_a_certificate_that_says_nothing_says_so():
     X, ranker = np.arange(6.0).reshape(3, 2), LinearRegression().fit([[0.0, 0], [1, 0], [0, 1]], [0, 1, 2])
     with pytest.warns(UserWarning, match="3 rows is a query of its own"):
