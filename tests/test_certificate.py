@@ -8,20 +8,29 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMRanker
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, kendalltau
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, PoissonRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from xgboost import XGBRanker
 
-from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import (
+    GapBoostingRanker,
+    PlackettLuceRanker,
+    QueryRanker,
+    SensitiveSubspaceMetric,
+    SenSTIRBoostingRanker,
+    SenSTIRRanker,
+)
 from skfairrank._queries import Queries
 from skfairrank.adversaries._reach import reachable_scores
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import (
     CertificateDisplay,
+    audit,
     fairness_certificate,
     invariance_regularizer,
     nearest_queries,
@@ -342,6 +351,20 @@ RANKERS = {
         True,
     ),
     "scaled": (lambda: make_pipeline(StandardScaler(), LinearRegression()), False),
+    "SenSTIR": (lambda: SenSTIRRanker([[0, 0, 1.0]], rho=0.001, max_iter=30, random_state=0), False),
+    "lightgbm by SenSTIR": (
+        lambda: SenSTIRBoostingRanker(
+            LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1),
+            hypotheticals=other_sex,
+            rho=0.001,
+            random_state=0,
+        ),
+        "category",
+    ),
+    "lightgbm told of gaps": (
+        lambda: GapBoostingRanker(LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1)),
+        False,
+    ),
 }
 
 
@@ -353,19 +376,25 @@ def test_any_ranker(task, name):
     if is_frame == "category":
         table["sex"] = table["sex"].astype("category")
     ranker, function = make(), other_sex if is_frame else flip
+    labels, known = (y + X[:, 2]).astype(int), {"qid": qid}
+    if isinstance(ranker, GapBoostingRanker):
+        known["sensitive_features"] = X[:, 2] > 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these fits are too short
-        ranker.fit(
-            table,
-            y + X[:, 2],
-            **({"qid": qid} if hasattr(ranker, "utility") or "boost" in name or "gbm" in name else {}),
-        )
+        ranker.fit(table, labels, **({} if isinstance(ranker, Pipeline) else known))
     before = table.copy()
     got = fairness_certificate(ranker, table, qid=qid, hypotheticals=[function])
     s, other = ranker.predict(table), ranker.predict(function(table.copy()))
     expected = [by_pairs("discordance", s[qid == q], other[qid == q]) for q in np.unique(qid)]
     np.testing.assert_allclose(got.per_query["unfairness"], expected, atol=1e-12)
     assert got.value < got.upper_bound < 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # queries of one row
+        row = audit(ranker, table, labels, qid=qid, X_hypothetical=function).iloc[0]
+    each = [(s[qid == q], other[qid == q]) for q in np.unique(qid)]
+    assert row["top_changed"] == np.mean([np.argmax(a) != np.argmax(b) for a, b in each])
+    ranks = [[np.argsort(np.argsort(-h, kind="stable")) for h in pair] for pair in each if len(pair[0]) > 1]
+    assert row["tau"] == pytest.approx(np.mean([kendalltau(*pair).statistic for pair in ranks]))  # ties in row order
     (pd.testing.assert_frame_equal if is_frame else np.testing.assert_array_equal)(table, before)
 
 
@@ -388,6 +417,66 @@ def test_bad_hypotheticals_are_named(task, bad, kind, match):
             fairness_certificate(Weights(1, 1, 1), np.abs(X) + 1, qid=qid, hypotheticals={"bad": bad})
 
 
+@pytest.mark.parametrize("of", [fairness_certificate, audit])
+@pytest.mark.parametrize(
+    ("bad", "kind", "match"),
+    [
+        (lambda X: X[:-1], ValueError, r"shape \(\d+, 3\).*each row of X needs its counterpart"),
+        (lambda X: X.drop(columns="age"), ValueError, "shape"),
+        (lambda X: X.rename(columns={"age": "years"}), ValueError, "years.*keep the columns"),
+        (lambda X: X[["sex", "age", "size"]], ValueError, "keep the columns"),
+        (lambda X: X.assign(age=np.nan), ValueError, "missing values in column 'age'"),
+        (
+            lambda X: X.assign(sex=X["sex"].map({"f": "F", "m": "f"})),
+            ValueError,
+            "'F' in column 'sex'.*none of its cat",
+        ),
+        (lambda X: X.assign(sex=0.0), ValueError, "column 'sex'"),
+        (lambda X: X.assign(age="old"), TypeError, "column 'age'"),
+        (lambda X: X.iloc[::-1], ValueError, "another order"),
+        (lambda X: X.to_numpy(), TypeError, "ndarray"),
+    ],
+)
+def test_bad_hypothetical_tables_are_errors(task, of, bad, kind, match):
+    X, y, qid = task
+    table = frame_of(X).astype({"sex": "category"})
+
+    class OnlyRows:
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    with pytest.raises(kind, match=match):
+        if of is audit:
+            audit(OnlyRows(), table, y, qid=qid, X_hypothetical=bad)
+        else:
+            fairness_certificate(OnlyRows(), table, qid=qid, hypotheticals=bad)
+
+
+def test_a_re_ranker_gets_the_labels_of_the_rows_whose_place_is_taken(task):
+    """DetConstSort around a score of x_1: of each query by hand, with the labels of X for both lists."""
+    X, y, qid = task
+    group = np.where(X[:, 2] > 0, "f", "m")
+    inner = LinearRegression().fit(X, X[:, 0])
+    re_ranker = DetConstSortRanker(FrozenEstimator(inner), proportions={"f": 0.5, "m": 0.5})
+    re_ranker.fit(X, y, qid=qid, sensitive_features=group)
+    ranks, other = (re_ranker.rank(Z, qid=qid, sensitive_features=group) for Z in (X, longer(X.copy())))
+    kw = {"qid": qid, "hypotheticals": longer, "sensitive_features": group}
+    got = fairness_certificate(re_ranker, X, **kw)
+    expected = [by_pairs("discordance", -ranks[qid == q], -other[qid == q]) for q in np.unique(qid)]
+    np.testing.assert_allclose(got.per_query["unfairness"], expected, atol=1e-12)
+    assert got.value > 0
+    shown = CertificateDisplay.from_estimator(re_ranker, X, **kw).certificate
+    pd.testing.assert_frame_equal(shown.per_query, got.per_query)
+    plain = fairness_certificate(inner, X, **kw)  # who asks for no groups is not told of them
+    pd.testing.assert_frame_equal(
+        plain.per_query, fairness_certificate(inner, X, qid=qid, hypotheticals=longer).per_query
+    )
+    with pytest.raises(ValueError, match="sensitive_features has 2 entries for .* rows"):
+        fairness_certificate(inner, X, qid=qid, hypotheticals=longer, sensitive_features=["f", "m"])
+    with pytest.raises(ValueError, match="sensitive_features is missing"):
+        fairness_certificate(re_ranker, X, qid=qid, hypotheticals=longer)
+
+
 def test_errors_say_what_to_do(task):
     X, _, qid = task
     ranker, kw = Weights(1, 1, 1), {"qid": qid, "hypotheticals": flip}
@@ -401,8 +490,8 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, qid=[0, 1], hypotheticals=flip)
     with pytest.raises(TypeError, match="no function"):
         fairness_certificate(ranker, X, qid=qid, hypotheticals="flip")
-    with pytest.raises(TypeError, match="no setting 'n_samples'"):
-        fairness_certificate(ranker, X, n_samples=10, **kw)
+    with pytest.raises(TypeError, match="no setting 'groups'"):
+        fairness_certificate(ranker, X, groups=X[:, 2], **kw)
     with pytest.raises(ValueError, match="Weights has no score_function_"):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
 
@@ -414,20 +503,6 @@ def test_a_certificate_that_says_nothing_says_so():
     for rows in (X, X.astype(object), pd.DataFrame(X)):
         with pytest.warns(UserWarning, match="'copied' changes no row"):
             fairness_certificate(ranker, rows, qid=[0, 0, 0], X_hypothetical={"copied": rows.copy()})
-
-
-def test_a_re_ranker_gets_the_groups_of_rows():
-    """The value is the share of pairs that its two lists have in another order."""
-    X, qid, group = np.array([[4.0], [3.0], [2.0], [1.0]]), [0, 0, 0, 0], ["m", "m", "f", "f"]
-    ranker = FrozenEstimator(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]))
-    ranker = DetConstSortRanker(ranker, proportions={"f": 0.5, "m": 0.5}).fit(X, [1, 0, 1, 0], qid=qid)
-    given = {"qid": qid, "hypotheticals": lambda X: -X}
-    found = fairness_certificate(ranker, X, sensitive_features=group, **given)
-    rank = ranker.rank(X, qid=qid, sensitive_features=group), ranker.rank(-X, qid=qid, sensitive_features=group)
-    turned = [(rank[0][i] - rank[0][j]) * (rank[1][i] - rank[1][j]) < 0 for i, j in combinations(range(4), 2)]
-    assert found.value == np.mean(turned) > 0
-    with pytest.raises(ValueError, match="sensitive_features is missing"):
-        fairness_certificate(ranker, X, **given)
 
 
 def test_hypotheticals_that_learn_must_have_learned_elsewhere(task):

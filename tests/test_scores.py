@@ -5,6 +5,7 @@ import pickle
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd.extend import defvjp, primitive
 from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker, senstir_path
@@ -67,11 +68,29 @@ def any_start(rng, n_features):
     return rng.normal(size=2 * n_features)
 
 
+@primitive
+def cube(x):
+    return x**3
+
+
+defvjp(cube, lambda _, x: lambda g: 3 * x**2 * g)
+
+
+def one_weight_each(rng, n_features):
+    return rng.normal(size=n_features)
+
+
+def cubic(theta, X):
+    """Of a part that autograd can go back through, and not forward."""
+    return cube(anp.dot(X, theta))
+
+
 SCORES = {
     "linear": LinearScore(),
     "linear, in the general way": PlainLinear(),
     "quadratic": QuadraticScore(),
     "function": FunctionScore(product, any_start),
+    "function without forward slopes": FunctionScore(cubic, one_weight_each),
     "network": MLPScore((5,)),
     "network of two layers": MLPScore((4, 3), activation="softplus"),
     "network without layers": MLPScore(()),

@@ -220,7 +220,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             fit_params |= _evaluation_sets(eval_set, eval_qid, fit_params, library, model)
         weight = queries.weights(query_weight)
         weight = np.ones(queries.n_queries) if weight is None else weight / weight.mean()
-        stacked, adversary = self._attackable(X, queries, weight, sensitive_features, X_hypothetical)
+        stacked, adversary = self._attackable(X, y, queries, weight, sensitive_features, X_hypothetical)
         y = queries.group(y)
         objective = self._objective(y, queries, weight, adversary, library.n_rounds)
         evaluation = SortedUtility(make_utility(self.utility))
@@ -268,7 +268,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             )
         return fitter(self.estimator)
 
-    def _attackable(self, X, queries, weight, sensitive_features, X_hypothetical):
+    def _attackable(self, X, y, queries, weight, sensitive_features, X_hypothetical):
         """The rows with their hypothetical rows, and the adversary that chooses among these."""
         self.hypotheticals_ = self.metric_ = None
         if self.rho == 0:
@@ -276,8 +276,8 @@ class SenSTIRBoostingRanker(QueryRanker):
         hypotheticals = self._hypotheticals(sensitive_features, X_hypothetical)
         if self.metric is not None:
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
-            self.metric_ = fit_metric(self.metric, X, sensitive_features, uses_directions=uses_directions)
-        hypotheticals.fit(X, sensitive_features=sensitive_features, metric=self.metric_)
+            self.metric_ = fit_metric(self.metric, X, sensitive_features, y, uses_directions=uses_directions)
+        hypotheticals.fit(X, y, sensitive_features=sensitive_features, metric=self.metric_)
         candidates: Iterable = with_effect(X, hypotheticals.candidates(X, X_hypothetical))
         distances: list[np.ndarray] = []
         if self.metric is None:

@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.utils.validation import _num_samples
 
 from skfairrank._candidates import as_table, with_effect
 from skfairrank._queries import Queries
@@ -20,7 +21,7 @@ from skfairrank.inspection._moves import unfairness_under_attack
 from skfairrank.inspection._order_changes import STATISTICS
 from skfairrank.metrics._predictions import ranking_scores
 
-__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate"]
+__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate", "fitted_hypotheticals"]
 
 _MEANING = {
     "discordance": "pairs of items change order",
@@ -96,11 +97,11 @@ def fairness_certificate(
     qid,
     hypotheticals=None,
     X_hypothetical=None,
-    sensitive_features=None,
     metric=None,
     adversary=None,
     statistic="discordance",
     confidence=0.95,
+    sensitive_features=None,
     query_weight=None,
     random_state=None,
     **adversary_settings,
@@ -135,9 +136,6 @@ def fairness_certificate(
         that is fitted is used as it is; if it learns from data (neighbours, a metric, a range), fit it on training rows first.
     X_hypothetical : table like X, or list or dict of tables, optional
         Hypothetical rows that one has, such as ``nearest_queries(...).hypothetical(X_train)``.
-    sensitive_features : array-like, shape (n_rows,), optional
-        The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows
-        keep the group of the rows whose place they take: what such a ranker does to a person whose group changes is not asked.
     metric : fitted fair metric, optional
         For the adversary; default: the ranker's `metric_`. Also for `hypotheticals` that step along its directions.
     adversary : {"exact_box", "gaps", "exact", "ascent"} or None, optional
@@ -150,6 +148,9 @@ def fairness_certificate(
     statistic : {"discordance", "top_changed", "displacement", "score_change"}, default="discordance"
     confidence : float, default=0.95
         In (0, 1).
+    sensitive_features : array-like, shape (n_rows,), optional
+        The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows
+        keep the labels of the rows whose place they take: what a change of the label itself does is not seen.
     query_weight : array-like or mapping, optional
         What each query counts in the mean and its bound: one number >= 0 per row or query, known before the audit.
     random_state : None, int, RandomState or Generator
@@ -165,8 +166,8 @@ def fairness_certificate(
     ------
     ValueError, TypeError
         If there are no hypothetical rows; if one of the tables has other rows or columns than X, or missing values where X has
-        none (the message names it); if scores are not finite; if the adversary needs linear scores or a gradient, and there are
-        none.
+        none (the message names it); if there is not one group label for each row; if scores are not finite; if the adversary
+        needs linear scores or a gradient, and there are none.
 
     Examples
     --------
@@ -192,12 +193,12 @@ def fairness_certificate(
         adversary = "ascent"
     X = as_table(X)
     queries = Queries.from_qid(qid, X.shape[0])
-    known = {"qid": qid, "sensitive_features": sensitive_features}
-    s = _grouped_scores(ranker, X, known, queries, "scores of X")
+    metadata = {"qid": qid, "sensitive_features": _one_per_row(sensitive_features, queries)}
+    s = _grouped_scores(ranker, X, metadata, queries, "scores of X")
     worst = _Worst(queries)
     if hypotheticals is not None or X_hypothetical is not None or adversary is None:
-        for name, rows in with_effect(X, _fitted(hypotheticals, X, metric).candidates(X, X_hypothetical)):
-            other = _grouped_scores(ranker, rows, known, queries, f"scores of the hypothetical {name!r}")
+        for name, rows in with_effect(X, fitted_hypotheticals(hypotheticals, X, metric).candidates(X, X_hypothetical)):
+            other = _grouped_scores(ranker, rows, metadata, queries, f"scores of the hypothetical {name!r}")
             worst.add(name, STATISTICS[statistic](s, other, queries))
     if adversary is not None:
         found = unfairness_under_attack(
@@ -271,7 +272,8 @@ class _Worst:
         return FairnessCertificate(value, bound, len(values), confidence, statistic, per_query, self.names)
 
 
-def _fitted(hypotheticals, X, metric) -> Hypotheticals:
+def fitted_hypotheticals(hypotheticals, X, metric) -> Hypotheticals:
+    """Hypotheticals as a user gave them, fitted where that teaches them nothing about the audited queries."""
     chosen = check_hypotheticals(hypotheticals)
     if hasattr(chosen, "names_"):
         return chosen
@@ -284,9 +286,17 @@ def _fitted(hypotheticals, X, metric) -> Hypotheticals:
     return clone(chosen).fit(X, metric=metric)
 
 
-def _grouped_scores(ranker, X, known, queries, name):
-    scores = check_scores(ranking_scores(ranker, X, **known), name=name)
+def _grouped_scores(ranker, X, metadata, queries, name):
+    scores = check_scores(ranking_scores(ranker, X, **metadata), name=name)
     return queries.group(_check_length(scores, queries, name))
+
+
+def _one_per_row(labels, queries):
+    if labels is not None and _num_samples(labels) != queries.n_rows:
+        raise ValueError(
+            f"sensitive_features has {_num_samples(labels)} entries for {queries.n_rows} rows: give one group label per row of X."
+        )
+    return labels
 
 
 def _check_length(scores, queries, name):
