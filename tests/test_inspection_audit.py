@@ -211,20 +211,6 @@ def test_a_ranker_that_ignores_the_flipped_column_is_perfectly_stable(task):
     assert (row["tau_se"], row["top_changed_se"]) == (0.0, 0.0)
 
 
-def flip_in_place(X):
-    X[:, 2] = 1 - X[:, 2]
-    return X
-
-
-def test_a_function_may_change_its_rows_in_place(task):
-    X, y, qid, _, flipped = task
-    before, ranker, kw = X.copy(), Weights(1, 0, 0.5), {"qid": qid, "random_state": 0}
-    by_function = audit(ranker, X, y, X_hypothetical=flip_in_place, **kw)
-    pd.testing.assert_frame_equal(by_function, audit(ranker, X, y, X_hypothetical=flipped, **kw))
-    assert by_function["tau"].iloc[0] < 1
-    np.testing.assert_array_equal(X, before)
-
-
 def test_hypothetical_rows_of_a_frame_stay_in_their_places_and_kinds(task):
     X, y, qid, group, flipped = task
     X, flipped = (pd.DataFrame(table, columns=list("abc")) for table in (X, flipped))
