@@ -38,7 +38,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": r"\.py$" if has_mslr else r"^(?!.*plot_figure4).*\.py$",
-    "ignore_pattern": r"(^|/)_|results\.py",  # shared code of the scripts
+    "ignore_pattern": r"(^|/)_|results\.py|which_method\.py",  # shared code of the scripts, and pages
     "plot_gallery": os.environ.get("RUN_EXAMPLES") == "1",
     "abort_on_example_error": True,
     "download_all_examples": False,

@@ -49,9 +49,12 @@ class PeopleExperiment(Experiment):
     ----------
     merit : ndarray of float, shape (n_test_rows,), or None
         True relevances of the test rows, without the bias of the labels.
+    X_twin : ndarray of float, shape (n_training_rows, n_features), or None
+        The twins of the training people. `X_hypothetical` are those of the test people.
     """
 
     merit: np.ndarray | None = None
+    X_twin: np.ndarray | None = None
 
 
 # Census income
@@ -77,7 +80,9 @@ def census_experiment(people, seed: int) -> PeopleExperiment:
     sex = family[-2:]
     told = _told(SensitiveSubspaceMetric(sensitive_columns=list(sex)))
     drops = {DROP_SEX: sex, DROP_FAMILY: family}
-    return PeopleExperiment("Census", side(train), side(test), scaled(twin[test]), **told, drops=drops)
+    return PeopleExperiment(
+        "Census", side(train), side(test), scaled(twin[test]), **told, drops=drops, X_twin=scaled(twin[train])
+    )
 
 
 def census_systems(experiment: Experiment, seed: int):
@@ -100,7 +105,14 @@ def hiring_experiment(seed: int) -> PeopleExperiment:
     rows = made.qid >= 300
     told = _told(SensitiveSubspaceMetric())
     return PeopleExperiment(
-        "Hiring", train, test, made.twin[rows], **told, drops={DROP_MARKS: (0, 1)}, merit=made.merit[rows]
+        "Hiring",
+        train,
+        test,
+        made.twin[rows],
+        **told,
+        drops={DROP_MARKS: (0, 1)},
+        merit=made.merit[rows],
+        X_twin=made.twin[~rows],
     )
 
 

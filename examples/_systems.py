@@ -105,15 +105,15 @@ def judge(experiment: Experiment, ranker) -> dict[str, float]:
     return {**experiment.judge(ranker), "sharp_disparity": sharp}
 
 
-def sharpened(ranker, test: Side) -> np.ndarray | None:
-    """Scores at the temperature at which the policy loses `LOSS` of its sorted lists' NDCG on these queries.
+def sharpened(ranker, test: Side, loss: float = LOSS) -> np.ndarray | None:
+    """Scores at the temperature at which the policy loses so much of its sorted lists' NDCG on these queries.
 
     None where chance does not lose so much, as of random weights.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # queries without a relevant row
         try:
-            found = TemperatureRanker(ranker, max_ndcg_loss=LOSS, cv="prefit", random_state=0)
+            found = TemperatureRanker(ranker, max_ndcg_loss=loss, cv="prefit", random_state=0)
             return found.fit(test.X, test.y, qid=test.qid).predict(test.X)
         except ValueError as error:
             if "max_ndcg_loss" not in str(error):

@@ -490,8 +490,8 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, qid=[0, 1], hypotheticals=flip)
     with pytest.raises(TypeError, match="no function"):
         fairness_certificate(ranker, X, qid=qid, hypotheticals="flip")
-    with pytest.raises(TypeError, match="no setting 'groups'"):
-        fairness_certificate(ranker, X, groups=X[:, 2], **kw)
+    with pytest.raises(TypeError, match="no setting 'n_samples'"):
+        fairness_certificate(ranker, X, n_samples=10, **kw)
     with pytest.raises(ValueError, match="Weights has no score_function_"):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
 

@@ -359,7 +359,7 @@ def test_interaction_has_labels_that_follow_the_sign_of_the_product(run):
     positive = X[:, 0] * X[:, 1] > 0
     assert y[positive].mean() > y[~positive].mean() + 1.5
     assert abs(np.corrcoef(X[:, 0], y)[0, 1]) < 0.15  # no line in x0 or x1 shows it
-    check_printed_points(text, variables["points"], n_points=8)
+    check_printed_points(text, variables["points"], n_points=6)
     check_figure(n_axes=5)
 
 

@@ -217,3 +217,90 @@ def test_page_without_data_has_the_made_tasks_alone(examples, no_data, tmp_path,
     assert page.count("Left out") == 4 and "| Baseline |" in page
     assert "| Synthetic | Baseline |" in page and "| Hiring | Baseline |" in page and "| Census |" not in page
     assert capsys.readouterr().err.count("SKFAIRRANK_DATA") == 4
+
+
+# Which method when
+
+
+def test_methods_that_read_groups_are_told_those_of_the_twins(examples):
+    """A score of x_1 and of being in the majority: every twin is in the other group."""
+    from _people import PeopleExperiment
+    from sklearn.base import BaseEstimator
+    from which_method import GAP, MERIT, TAU, judge
+
+    from skfairrank import SensitiveSubspaceMetric
+    from skfairrank.experiments import Side
+
+    rng = np.random.default_rng(0)
+    qid, X, twin = rng.permutation(np.repeat([7, 3, 5], 6)), rng.normal(size=(18, 1)), rng.normal(size=(18, 1))
+    side = Side(X, rng.integers(0, 2, 18).astype(float), qid, rng.random(18) < 0.6)
+    task = PeopleExperiment("", side, side, twin, SensitiveSubspaceMetric(), {}, {})
+
+    class ByGroup(BaseEstimator):
+        def predict(self, X, *, sensitive_features=None):
+            return X[:, 0] + 0.5 * sensitive_features
+
+    found = judge(task, "", ByGroup())
+    s, other = X[:, 0] + 0.5 * side.groups, twin[:, 0] + 0.5 * ~side.groups
+    assert found[TAU] == pytest.approx(
+        np.mean([scipy.stats.kendalltau(s[qid == q], other[qid == q])[0] for q in (3, 5, 7)])
+    )
+    exposure = np.array([1 / np.log2(1 + sum(s[j] >= s[i] for j in range(18) if qid[j] == qid[i])) for i in range(18)])
+    assert found[GAP] == pytest.approx(exposure[~side.groups].mean() - exposure[side.groups].mean())
+    assert np.isnan(found[MERIT])
+
+
+def test_differences_are_bold_from_two_standard_errors(examples):
+    """(.9, 1, 1.1) has mean 1 and error .058; (-9, 1, 11) has error 5.77; a gap of -.1 is nearer to 0 than one of .3."""
+    import which_method as page
+
+    assert page.signed(np.array([0.9, 1.0, 1.1]), 1) == "**+1.0 ±0.1**"
+    assert page.signed(np.array([-9.0, 1.0, 11.0]), 1) == "+1.0 ±5.8"
+    assert page.signed(np.zeros(3), 3) == "0.000 ±0.000" and page.signed(np.full(3, np.nan), 3) == ""
+    plain, rule, fair = (np.full((2, 6), value) for value in (0.1, 0.2, 0.5))
+    plain[:, page.GAP], rule[:, page.GAP], fair[:, page.GAP] = 0.3, -0.2, -0.1
+    results = {("Plain", "Plain"): plain, ("Drop it", "Plain"): rule, ("Fair", "Plain"): fair}
+    rows = page.differences({"data": results}, page.plain_of).splitlines()[2:]
+    assert rows[1].startswith("| data | Fair | **+0.400 ±0.000**") and rows[1].endswith("| **+0.200 ±0.000** |")
+    rows = page.differences({"data": results}, page.rule_of).splitlines()[2:]
+    assert [row.split(" | ")[1] for row in rows] == ["Plain", "Fair"] and rows[1].endswith("| **+0.100 ±0.000** |")
+
+
+def rows_of_data(page, data):
+    """Rows of the page's first table of numbers, by method."""
+    table = page[page.index("| data | method |") : page.index("## Less the plain ranker")]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith(f"| {data} |")]
+    return {row[1]: row[2:] for row in rows}
+
+
+@pytest.mark.slow
+def test_page_of_methods(examples, tmp_path, capsys):
+    for name in ("german.data.gz", "adult.csv.gz"):
+        shared_data(name)
+    import which_method
+
+    which_method.main(["--quick", "--output", str(tmp_path / "page.md")])
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out.strip() == page.strip()
+    assert "Left out" not in page and not re.search(r"\bnan\b|\{|\}", page)
+    for data, dropped in (
+        ("Hiring", "drop marks 1 and 2"),
+        ("German Credit", "drop sex"),
+        ("Census", "drop sex, relationship and marital status"),
+    ):
+        rows = rows_of_data(page, data)
+        assert len(rows) == (17 if data == "Census" else 15)
+        assert rows[f"LightGBM, {dropped}"] and rows["ExposureLPRanker, drawn"][3] == "0.0000 ±0.0000"
+        if data != "Hiring":  # by construction
+            assert rows[dropped.capitalize()][2] == rows[f"LightGBM, {dropped}"][2] == "1.000 ±0.000"
+        # The softer policy is the plain ranker's, drawn, at .05 less of NDCG.
+        plain, soft = rows["Linear ranker"], rows["Temperature, drawn"]
+        assert plain[2] == soft[2] and float(plain[0][:5]) - float(soft[0][:5]) == pytest.approx(0.05, abs=0.0011)
+
+
+def test_page_of_methods_without_data_has_the_made_task_alone(examples, no_data):
+    import which_method
+
+    found = dict(which_method.tasks())
+    assert [name for name, make_task in found.items() if make_task is not None] == ["Hiring"]
+    assert list(found) == ["Hiring", "German Credit", "Census"]

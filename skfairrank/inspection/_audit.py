@@ -73,9 +73,8 @@ def audit(
     sensitive_features : array-like, shape (n_rows,), optional
         The group of each row. An estimator that asks for it when it predicts (`skfairrank.postprocessing`) gets it too, for
         hypothetical rows that of the rows whose place they take.
-    X_hypothetical : array-like of shape (n_rows, n_features), or callable, optional
-        Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column. It gets a copy of
-        X.
+    X_hypothetical : table like X, or callable, optional
+        Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column; it gets a copy.
     metric : fitted SensitiveSubspaceMetric, optional
         Where there is no `X_hypothetical`: each query's hypothetical is its nearest other query of X in this metric. A
         ranker's `metric_` measures what the ranker sees: X goes through the steps before it, in a pipeline or a search
