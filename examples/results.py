@@ -656,8 +656,8 @@ def defaults_page(tasks, n_splits: int, shorter: int) -> str:
         results = run_splits(
             make_experiment, partial(default_systems, shorter=shorter), n_splits, shorter, judge_people
         )
-        results = {system: runs[:, : GAP + 1] for system, runs in results.items()}
-        rows += [(name, *row) for row in rows_of(results, PEOPLE_DIGITS)]
+        shown = {system: runs[:, : GAP + 1] for system, runs in results.items()}
+        rows += [(name, *row) for row in rows_of(shown, PEOPLE_DIGITS)]
         for system in ((DEFAULT_ASCENT, 0.003), (DEFAULT_GAPS, 0.003)):
             change = [people_claim("", results, system, (BASELINE, None), column)[1][0] for column in range(GAP + 1)]
             changes.append((name, system[0], *(signed(c) for c in change)))

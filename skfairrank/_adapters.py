@@ -239,12 +239,17 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        if not _makes_up_names(self.estimator_):
+        with silent_of_made_up_names(self.estimator_):
             return ranking_scores(self.estimator_, X)
-        with warnings.catch_warnings():
-            # If so, it is said above.
+
+
+@contextmanager
+def silent_of_made_up_names(estimator):
+    """Without the model's warning of missing feature names, where it has made them up; real ones are looked at beforehand."""
+    with warnings.catch_warnings():
+        if _makes_up_names(estimator):
             warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-            return ranking_scores(self.estimator_, X)
+        yield
 
 
 def _makes_up_names(estimator) -> bool:

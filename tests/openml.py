@@ -43,9 +43,10 @@ class OpenML(urllib.request.HTTPSHandler):
     _HEADERS = {"Content-Encoding": "gzip"}
 
     def _answer(self, url) -> bytes:
-        if url.endswith(".arff"):
+        if "/download/" in url:
             return self._arff()
         described = {"id": str(DATA_ID), "name": "credit-g", "version": "1", "status": "active", "format": "ARFF"}
+        described["file_id"] = described["id"]
         if "/data/list/data_name/credit-g/" in url and url.endswith("/data_version/1"):
             found = {"data": {"dataset": [{"did": DATA_ID, **described, "version": 1}]}}
         elif url.endswith(f"/data/features/{DATA_ID}"):

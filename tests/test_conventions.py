@@ -8,6 +8,7 @@ import pytest
 import xgboost
 from catboost.utils import eval_metric
 from sklearn.metrics import ndcg_score as sklearn_ndcg
+from sklearn.utils.fixes import parse_version
 
 from skfairrank.metrics import ndcg_score, utility_score
 from skfairrank.utilities import DCG, ERR, AveragePrecision, PrecisionAtK, RecallAtK
@@ -74,6 +75,8 @@ LIBRARIES = {
 def test_the_arguments_reproduce_the_librarys_ndcg(library):
     """Without ties and with them, of fewer rows than k and of more, and without a relevant row."""
     theirs, undefined, gain, ties = LIBRARIES[library]
+    if library == "XGBoost, linear" and parse_version(xgboost.__version__) < parse_version("3"):
+        pytest.skip("before 3 XGBoost's metric has gains 2^rel - 1, whatever ndcg_exp_gain is")
     rng = np.random.default_rng(0)
     for n, levels in ((3, 9), (9, 9), (9, 2), (4, 1), (8, 3)):
         y, s = rng.integers(0, 5, n), rng.integers(0, levels, n) / 8 if levels < 9 else rng.permutation(n) / 8

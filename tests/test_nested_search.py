@@ -75,5 +75,5 @@ def test_a_search_scores_as_its_refit_metric(task, scoring, refit):
 def test_without_routing_a_scorer_refuses_what_it_does_not_take(task):
     X, y, qid, group, _ = task.values()
     ranker = SenSTIRRanker(max_iter=5, random_state=0).fit(X, y, qid=qid, sensitive_features=group)
-    with pytest.raises(TypeError, match="takes qid, query_weight, not sensitive_features"):
-        stochastic_ndcg_scorer(ranker, X, y, qid=qid, sensitive_features=group)
+    with pytest.raises(TypeError, match="takes qid, query_weight, sensitive_features, not X_hypothetical"):
+        stochastic_ndcg_scorer(ranker, X, y, qid=qid, X_hypothetical=X)

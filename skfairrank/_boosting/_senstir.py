@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairrank._adapters import QueryRanker, _as_labels, _eval_arguments, as_rows, library_of
+from skfairrank._adapters import QueryRanker, _as_labels, _eval_arguments, as_rows, library_of, silent_of_made_up_names
 from skfairrank._arguments import names_queries
 from skfairrank._batches import Batch
 from skfairrank._boosting._adversary import ListAdversary
@@ -318,7 +318,8 @@ class SenSTIRBoostingRanker(QueryRanker):
         if not predict_params:
             return super().predict(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.estimator_.predict(X, **predict_params)
+        with silent_of_made_up_names(self.estimator_):
+            return self.estimator_.predict(X, **predict_params)
 
 
 def _check_arguments(fit_params, library) -> None:

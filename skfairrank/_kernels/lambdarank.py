@@ -59,7 +59,7 @@ def lambdarank(first, last, h, offsets, gain, discount, n_top, gradient, hessian
                 hessian[worse] += weight * chance * (1.0 - chance)
                 total += 2.0 * weight * chance
         if total > 0.0:
-            factor = math.log2(1.0 + total) / total
+            factor = np.log2(1.0 + total) / total
             for i in range(lo, hi):
                 gradient[i] *= factor
                 hessian[i] *= factor
