@@ -25,7 +25,7 @@ def network(theta, X):
     """The scores of `MLPScore((32,))`."""
     d = X.shape[1]
     W, b, w = theta[: d * N_UNITS].reshape(d, N_UNITS), theta[d * N_UNITS : -N_UNITS], theta[-N_UNITS:]
-    return anp.dot(anp.tanh(anp.dot(X, W) + b), w)
+    return anp.dot(anp.tanh(X @ W + b), w)
 
 
 def start(rng, n_features):

@@ -8,8 +8,7 @@ whether the labels are.
 
 Here both are tried on applicants whose skill is known. Three marks of it are lowered for a group by 1, 1 and 0, unjustly. Three
 cases: labels are right; labels understate the group as well; labels are right and the group has less of the skill, so that a
-part of
-how the groups differ is merit.
+part of how the groups differ is merit.
 """
 
 # %%
@@ -21,6 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.inspection import TradeoffDisplay
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 
 
@@ -67,14 +67,19 @@ for (title, name, rho), (merit, tau) in results.items():
     print(f"{title:24s} {name:26s} rho {rho:<6g} NDCG of true merit {merit:.3f}  tau with the twin {tau:.3f}")
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.4), layout="constrained", sharey=True)
 for ax, title in zip(axes, cases, strict=True):
-    for name, marker in zip(metrics.values(), ("o", "s"), strict=True):
-        merit, tau = np.array([results[title, name, rho] for rho in rhos]).T
-        ax.plot(merit, tau, marker=marker, label=name)
-        for rho, x, height in zip(rhos, merit, tau, strict=True):
-            ax.annotate(f"{rho:g}", (x, height), xytext=(4, 4), textcoords="offset points", fontsize=8)
-    ax.margins(0.15)
-    ax.set(title=rf"{title} (numbers: $\rho$)", xlabel="NDCG of the true merit")
-axes[0].set_ylabel(r"Kendall's $\tau$ with the twin")
+    systems = [(name, rho) for name in metrics.values() for rho in rhos]
+    merit, tau = np.array([results[title, name, rho] for name, rho in systems]).T
+    TradeoffDisplay.from_predictions(
+        merit,
+        tau,
+        labels=[name for name, _ in systems],
+        annotations=[rho for _, rho in systems],
+        xlabel="NDCG of the true merit",
+        ylabel=r"Kendall's $\tau$ with the twin" if title == "right labels" else None,
+        legend=False,
+        ax=ax,
+    )
+    ax.set_title(rf"{title} (numbers: $\rho$)")
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 plt.show()
 

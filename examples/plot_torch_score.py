@@ -11,16 +11,15 @@ Without torch this script says so and ends.
 
 # %%
 # The score. It takes a function that makes the module, and not a module, so that ``clone`` and ``n_init`` start afresh. The
-# module
-# is kept in double precision, since the attack takes differences of scores. Put the class in a file of your own: a fitted
-# ranker can
-# then be pickled.
+# module is kept in double precision, since the attack takes differences of scores. Put the class in a file of your own: a fitted
+# ranker can then be pickled.
 import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from skfairrank import SenSTIRRanker
+from skfairrank.inspection import TradeoffDisplay
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 from skfairrank.scores import Score
 
@@ -85,8 +84,7 @@ def make_module(n_features):
 
 # %%
 # A task that no line can learn: relevance goes with the sign of :math:`x_0 x_1`, and, unjustly, with a group that :math:`x_2`
-# gives
-# away. Tau is between the sorted list and the list of the same items after :math:`x_2` has changed its sign.
+# gives away. Tau is between the sorted list and the list of the same items after :math:`x_2` has changed its sign.
 def interaction_task(n_queries, seed, n_items=10):
     rng = np.random.default_rng(seed)
     n = n_queries * n_items
@@ -119,9 +117,10 @@ else:
 # The trade-off of the module, point by point.
 if points:
     figure, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
-    ax.plot(*np.array(list(points.values())).T, marker="o")
-    for rho, (ndcg, tau) in points.items():
-        ax.annotate(rf"$\rho$ = {rho:g}", (ndcg, tau), xytext=(5, 5), textcoords="offset points")
-    ax.margins(0.2)
-    ax.set(xlabel="NDCG", ylabel=r"Kendall's $\tau$ with the flipped twin", title="A PyTorch module as the score")
+    ndcg, tau = np.array(list(points.values())).T
+    ylabel = r"Kendall's $\tau$ with the flipped twin"
+    TradeoffDisplay.from_predictions(
+        ndcg, tau, annotations=list(points), xlabel="NDCG", ylabel=ylabel, legend=False, ax=ax
+    )
+    ax.set_title(r"A PyTorch module as the score (numbers: $\rho$)")
     plt.show()

@@ -2,14 +2,12 @@ r"""
 Two towers: a score that is neither a line nor a network
 ========================================================
 
-A recommender often scores a user and an item by :math:`\langle A u, B v \rangle`: two maps, one from the user's columns and one
-from
-the item's, into a space of few dimensions. `FunctionScore` takes any such function of parameters and rows that is written in
-``autograd.numpy``. All of training works with it, and the adversary finds its own gradients.
+A recommender often scores a user and an item by :math:`\langle A u, B v \rangle`: two maps, one from the user's columns and
+one from the item's, into a space of few dimensions. `FunctionScore` takes any such function of parameters and rows that is
+written in ``autograd.numpy``. All of training works with it, and the adversary finds its own gradients.
 
 Here a query is a user, and its rows are items. One of the item's columns shows the group of who made it, and the labels favour
-one
-group.
+one group.
 """
 
 # %%
@@ -22,6 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skfairrank import SenSTIRRanker
+from skfairrank.inspection import TradeoffDisplay
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 from skfairrank.scores import FunctionScore
 
@@ -57,13 +56,13 @@ def recommendations(n_users, seed, n_items=10):
 
 
 # %%
-# A line can't do more than rank all items alike for all users. Tau is between the sorted list and the list of the same items
-# after the column that shows the group has changed its sign.
+# A line ranks all items alike for all users, because what it adds for a user is the same for each item. Tau is between the
+# sorted list and the list of the same items after the column that shows the group has changed its sign.
 quick = "--quick" in sys.argv
 X, y, qid, group = recommendations(20 if quick else 150, seed=0)
 X_test, y_test, qid_test, _ = recommendations(20 if quick else 200, seed=1)
 flipped = X_test * np.r_[np.ones(N_USER + 3), -1]
-settings = {"max_iter": 10 if quick else 400, "learning_rate": 0.02, "random_state": 0}
+settings = {"max_iter": 10 if quick else 250, "learning_rate": 0.02, "random_state": 0}
 rhos, points = (0.0, 0.003, 0.01), {}
 for name, score in (("line", "linear"), ("two towers", FunctionScore(two_towers, start))):
     for rho in rhos:
@@ -78,12 +77,17 @@ for name, score in (("line", "linear"), ("two towers", FunctionScore(two_towers,
 # %%
 # The towers rank far better than the line, with and without the regulariser.
 figure, ax = plt.subplots(figsize=(6, 4.4), layout="constrained")
-for name, marker in (("line", "s"), ("two towers", "o")):
-    ndcg, tau = np.array([points[name, rho] for rho in rhos]).T
-    ax.plot(ndcg, tau, marker=marker, label=name)
-    for rho, x, height in zip(rhos, ndcg, tau, strict=True):
-        ax.annotate(rf"$\rho$ = {rho:g}", (x, height), xytext=(5, 4), textcoords="offset points", fontsize=8)
-ax.margins(0.2)
-ax.set(xlabel="NDCG", ylabel=r"Kendall's $\tau$ with the flipped twin", title="Users and items")
+ndcg, tau = np.array(list(points.values())).T
+TradeoffDisplay.from_predictions(
+    ndcg,
+    tau,
+    labels=[name for name, _ in points],
+    annotations=[rho for _, rho in points],
+    xlabel="NDCG",
+    ylabel=r"Kendall's $\tau$ with the flipped twin",
+    legend=False,
+    ax=ax,
+)
+ax.set_title(r"Users and items (numbers: $\rho$)")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 plt.show()

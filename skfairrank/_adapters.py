@@ -212,10 +212,12 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         try:
             model = clone(self.estimator)
         except (TypeError, RuntimeError) as error:  # CatBoost(params), or a constructor that changes what it is given
+            name = type(self.estimator).__name__
             ranker = RANKERS.get(library_of(self.estimator), "a ranker that follows scikit-learn's rules")
+            remedy = "give" if name == ranker else f"use {ranker} (and"
             raise TypeError(
-                f"{type(self.estimator).__name__} can't be cloned, and {type(self).__name__} fits a clone: use {ranker} (and "
-                f"tuples for lists in its constructor). scikit-learn says: {error}"
+                f"{name} can't be cloned, and {type(self).__name__} fits a clone: {remedy} tuples for lists in its constructor"
+                f"{'' if name == ranker else ')'}. scikit-learn says: {error}"
             ) from error
         last = getattr(self, "estimator_", None)
         if getattr(model, "warm_start", False) and type(last) is type(model):

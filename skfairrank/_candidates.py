@@ -9,7 +9,19 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-__all__ = ["Bounds", "as_table", "check_candidates", "columns_with_missing", "copy_of", "shifted", "table_names"]
+from skfairrank._warnings import warn_caller
+
+__all__ = [
+    "Bounds",
+    "as_table",
+    "check_candidates",
+    "columns_with_missing",
+    "counterparts",
+    "made_by",
+    "shifted",
+    "table_names",
+    "with_effect",
+]
 
 _ROWS = 1 << 14  # rows at once
 
@@ -37,7 +49,55 @@ def table_names(X) -> list | None:
     return None if names is None else list(names)
 
 
-def copy_of(X):
+def made_by(name: str, function, X, may_miss: np.ndarray):
+    """What a function makes of a copy of X, which it may change in place, checked by `check_candidates`."""
+    try:
+        candidates = function(_copy_of(X))
+    except Exception as error:
+        error.add_note(
+            f"It was raised by the hypothetical {name!r}, which got X as {type(X).__name__} of shape {tuple(X.shape)}. (The last "
+            "step of a pipeline knows what the other steps return, and not what the pipeline got.)"
+        )
+        raise
+    return check_candidates(f"What the hypothetical {name!r} returned", X, candidates, may_miss)
+
+
+def counterparts(X, given):
+    """The hypothetical rows of X that a function makes or that a user has, checked; of texts, which are no table, as they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_candidates` does.
+    """
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2:
+        return given(_copy_of(X)) if callable(given) else given
+    if callable(given):
+        return made_by(getattr(given, "__name__", type(given).__name__), given, X, columns_with_missing(X))
+    return check_candidates("X_hypothetical", X, given, columns_with_missing(X))
+
+
+def with_effect(X, sets):
+    """The same sets of (name, candidates), with a warning for each that changes no row, as a misspelt value makes it."""
+    X = as_table(X)
+    for name, candidates in sets:
+        if _is_same(X, candidates):
+            warn_caller(f"The hypothetical {name!r} changes no row of X, and has no effect.")
+        yield name, candidates
+
+
+def _is_same(X, candidates) -> bool:
+    """Whether candidates are the rows of X, value by value; missing values are equal."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        blocks = (slice(start, start + _ROWS) for start in range(0, len(X), _ROWS))
+        return all(np.array_equal(X[block], candidates[block], equal_nan=True) for block in blocks)
+    if isinstance(X, np.ndarray):
+        X, candidates = pd.DataFrame(X), pd.DataFrame(candidates)
+    return (X != candidates).nnz == 0 if sparse.issparse(X) else bool(X.equals(candidates))
+
+
+def _copy_of(X):
     """A copy in memory that a function may change."""
     if isinstance(X, np.ndarray):
         return np.array(X)
@@ -87,12 +147,12 @@ def check_candidates(source: str, X, candidates, may_miss: np.ndarray):
     if not is_like:
         raise TypeError(
             f"{source} is of type {type(candidates).__name__}, and X is a {type(X).__name__}: hypothetical rows must be a table "
-            "like X, of the same kind and with the same columns."
+            f"like X, of the same kind and with the same columns.{_in_pipelines(source)}"
         )
     if tuple(candidates.shape) != tuple(X.shape):
         raise ValueError(
             f"{source} has shape {tuple(candidates.shape)}, and X has shape {tuple(X.shape)}: each row of X needs its "
-            "counterpart, with the same columns, in the same place."
+            f"counterpart, with the same columns, in the same place.{_in_pipelines(source)}"
         )
     if table_names(candidates) != table_names(X):
         raise ValueError(
@@ -109,6 +169,13 @@ def check_candidates(source: str, X, candidates, may_miss: np.ndarray):
         return _checked_frame(source, X, candidates, may_miss)
     _checked_frame(source, X.to_pandas(), candidates.to_pandas(), may_miss)
     return candidates
+
+
+def _in_pipelines(source: str) -> str:
+    """What to do in a pipeline, which takes X through its steps, and metadata only if it is told to."""
+    if not source.startswith("X_hypothetical"):
+        return ""
+    return " A pipeline takes it through the steps before the ranker with Pipeline(..., transform_input=['X_hypothetical'])."
 
 
 def _kind_of(X):

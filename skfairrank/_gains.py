@@ -20,7 +20,6 @@ __all__ = [
     "discounts",
     "gains",
     "ideal_dcg",
-    "normalized_gains",
     "sorting_work",
 ]
 
@@ -108,10 +107,3 @@ def sorting_work(offsets: np.ndarray) -> float:
     """Rough time of sorting within queries, in nanoseconds."""
     n_rows, n_queries = int(offsets[-1] - offsets[0]), len(offsets) - 1
     return n_rows * min(3.0 + 0.3 * n_rows / n_queries, 30.0)
-
-
-def normalized_gains(y: np.ndarray, offsets: np.ndarray, discount: np.ndarray, gain: str = "exp2") -> np.ndarray:
-    """Gains divided by the query's ideal DCG, so that the sum of gain times discount is NDCG; zero where it is undefined."""
-    g = gains(y, offsets, gain)
-    ideal = np.repeat(ideal_dcg(g, offsets, discount), np.diff(offsets))
-    return np.divide(g, ideal, out=np.zeros_like(g), where=ideal > 0)

@@ -16,6 +16,7 @@ __all__ = [
     "check_one_kind",
     "check_relevance",
     "check_scores",
+    "refuse_a_name",
     "refuse_amounts_as_text",
     "sorted_codes",
 ]
@@ -46,6 +47,14 @@ def as_values(values) -> np.ndarray:
     if array.dtype.kind == "T":  # NumPy's variable-width strings
         return array.astype(object)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def refuse_a_name(values, name: str) -> None:
+    """Raise where a column's name stands in the place of the column."""
+    if isinstance(values, str):
+        raise ValueError(
+            f"{name} is the text {values!r}: give one value per row, such as the column itself, X[{values!r}]."
+        )
 
 
 def _of_sequence(values) -> np.ndarray:

@@ -18,7 +18,7 @@ from skfairrank._candidates import (
     as_table,
     check_candidates,
     columns_with_missing,
-    copy_of,
+    made_by,
     shifted,
     table_names,
 )
@@ -137,7 +137,8 @@ class Hypotheticals(BaseEstimator):
         ----------
         X : array-like, DataFrame or sparse matrix, shape (n_rows, n_features)
             Training rows.
-        y : ignored
+        y : array-like of float, shape (n_rows,), optional
+            Relevances, for a metric that compares groups at equal relevance.
         sensitive_features : array-like, shape (n_rows,) or (n_rows, n_attributes), optional
             For a metric that is learned here.
         metric : fitted fair metric, optional
@@ -157,7 +158,7 @@ class Hypotheticals(BaseEstimator):
         self.n_features_in_, self._columns = X.shape[1], table_names(X)
         self._may_miss = columns_with_missing(X)
         self._bounds = Bounds.of(self.feature_range, X)
-        self.metric_: Any = self._fit_metric(X, sensitive_features, metric) if self.needs_metric else None
+        self.metric_: Any = self._fit_metric(X, y, sensitive_features, metric) if self.needs_metric else None
         self._functions = _named(self.functions)
         self._shifts = self._named_shifts()
         if self.n_neighbors:
@@ -212,12 +213,7 @@ class Hypotheticals(BaseEstimator):
 
     def _all_candidates(self, X, given):
         for name, function in zip(*self._functions, strict=True):
-            try:
-                candidates = function(copy_of(X))
-            except Exception as error:
-                error.add_note(f"It was raised by the hypothetical {name!r}.")
-                raise
-            yield check_candidates(f"What the hypothetical {name!r} returned", X, candidates, self._may_miss)
+            yield made_by(name, function, X, self._may_miss)
         for _, shift in self._shifts:
             yield shifted(X, shift)
         if self.n_neighbors:
@@ -237,11 +233,11 @@ class Hypotheticals(BaseEstimator):
         if names != self._columns and None not in (names, self._columns):
             raise ValueError(f"X has the columns {names}, and the hypotheticals were fitted on {self._columns}.")
 
-    def _fit_metric(self, X, sensitive_features, metric):
+    def _fit_metric(self, X, y, sensitive_features, metric):
         if self.metric is None and metric is not None:
             return check_fair_metric(fitted_metric(metric), X.shape[1])
         uses_directions = bool(self.directions or self.n_neighbors)
-        return fit_metric(self.metric, X, sensitive_features, needed=True, uses_directions=uses_directions)
+        return fit_metric(self.metric, X, sensitive_features, y, needed=True, uses_directions=uses_directions)
 
     def _named_shifts(self) -> list[tuple[str, np.ndarray]]:
         """Steps that are the same for all rows, as (name, shift of shape (n_features,))."""

@@ -60,6 +60,21 @@ def unfairness(ranker):
     return np.mean((ranker.predict(X) - ranker.predict(exchanged(X.copy()))) ** 2)
 
 
+def test_a_hypothetical_that_changes_nothing_is_said_to_have_no_effect():
+    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=np.where(X[:, 2] == 1, "f", "m"))
+    frame["sex"], frame.loc[0, "a"] = frame["sex"].astype("category"), np.nan
+
+    def misspelt(rows):
+        return rows.assign(sex=rows["sex"].astype(object).replace({"male": "f"}))
+
+    ranker = SenSTIRBoostingRanker(LIGHTGBM, hypotheticals=misspelt, random_state=0)
+    with pytest.warns(UserWarning, match="'misspelt' changes no row"):
+        ranker.fit(frame, Y, qid=QID)
+    sparse, same = csr_matrix(X), csr_matrix(X)
+    with pytest.warns(UserWarning, match="'X_hypothetical' changes no row"):
+        SenSTIRBoostingRanker(LIGHTGBM).fit(sparse, Y, qid=QID, X_hypothetical=same)
+
+
 # The objective and the adversary
 
 

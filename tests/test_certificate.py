@@ -490,10 +490,41 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, qid=[0, 1], hypotheticals=flip)
     with pytest.raises(TypeError, match="no function"):
         fairness_certificate(ranker, X, qid=qid, hypotheticals="flip")
-    with pytest.raises(TypeError, match="no setting 'groups'"):
-        fairness_certificate(ranker, X, groups=X[:, 2], **kw)
+    with pytest.raises(TypeError, match="no setting 'n_samples'"):
+        fairness_certificate(ranker, X, n_samples=10, **kw)
     with pytest.raises(ValueError, match="Weights has no score_function_"):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
+
+
+@pytest.mark.parametrize("metric", [None, SensitiveSubspaceMetric(), SensitiveSubspaceMetric(directions=[[0, 0, 1]])])
+def test_hypotheticals_learn_nothing_from_the_audited_queries(task, metric):
+    X, _, qid = task
+    steps = Hypotheticals(directions=True, metric=metric)
+    with pytest.raises(ValueError, match="fit it on training rows first"):
+        fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=steps)
+
+
+def test_a_certificate_that_says_nothing_says_so():
+    X, ranker = np.arange(6.0).reshape(3, 2), LinearRegression().fit([[0.0, 0], [1, 0], [0, 1]], [0, 1, 2])
+    with pytest.warns(UserWarning, match="3 rows is a query of its own"):
+        assert fairness_certificate(ranker, X, qid=[0, 1, 2], hypotheticals=lambda X: -X).value == 0
+    for rows in (X, X.astype(object), pd.DataFrame(X)):
+        with pytest.warns(UserWarning, match="'copied' changes no row"):
+            fairness_certificate(ranker, rows, qid=[0, 0, 0], X_hypothetical={"copied": rows.copy()})
+
+
+def test_a_re_ranker_gets_the_groups_of_rows():
+    """The value is the share of pairs that its two lists have in another order."""
+    X, qid, group = np.array([[4.0], [3.0], [2.0], [1.0]]), [0, 0, 0, 0], ["m", "m", "f", "f"]
+    ranker = FrozenEstimator(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]))
+    ranker = DetConstSortRanker(ranker, proportions={"f": 0.5, "m": 0.5}).fit(X, [1, 0, 1, 0], qid=qid)
+    given = {"qid": qid, "hypotheticals": lambda X: -X}
+    found = fairness_certificate(ranker, X, sensitive_features=group, **given)
+    rank = ranker.rank(X, qid=qid, sensitive_features=group), ranker.rank(-X, qid=qid, sensitive_features=group)
+    turned = [(rank[0][i] - rank[0][j]) * (rank[1][i] - rank[1][j]) < 0 for i, j in combinations(range(4), 2)]
+    assert found.value == np.mean(turned) > 0
+    with pytest.raises(ValueError, match="sensitive_features is missing"):
+        fairness_certificate(ranker, X, **given)
 
 
 def test_hypotheticals_that_learn_must_have_learned_elsewhere(task):

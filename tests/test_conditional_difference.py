@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import SensitiveSubspaceMetric, SenSTIRBoostingRanker, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
+from skfairrank.hypotheticals import Hypotheticals
 
 TASK = make_hiring_ranking(n_queries=60, random_state=0)
 X, Y, QID, GROUP = TASK.data, TASK.target, TASK.qid, TASK.sensitive_features
@@ -76,6 +77,24 @@ def test_the_ranker_passes_its_labels_in_the_order_of_the_rows(as_frame):
     ranker = SenSTIRRanker(conditional(), adversary="gaps", rho=0.01, max_iter=5, random_state=0)
     ranker.fit(rows, Y[shuffled], qid=QID[shuffled].astype(str), sensitive_features=GROUP[shuffled])
     np.testing.assert_allclose(ranker.metric_.gaps_, np.abs(by_levels(X, Y, GROUP)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("where", ["ranker", "trees", "trees' own metric"])
+def test_hypotheticals_get_the_labels_in_the_order_of_the_rows(where):
+    """Their metric is learned in the ranker's fit; boosting has one beside it that needs labels too."""
+    shuffled = np.random.default_rng(5).permutation(len(X))
+    source, own = Hypotheticals(gaps=True, steps=(1.0,), metric=conditional()), None
+    if where == "trees' own metric":
+        source, own = Hypotheticals(gaps=True, steps=(1.0,)), conditional()
+    if where == "ranker":
+        ranker = SenSTIRRanker(adversary="given", hypotheticals=source, rho=0.01, max_iter=3, random_state=0)
+    else:
+        lightgbm = pytest.importorskip("lightgbm")
+        model = lightgbm.LGBMRanker(n_estimators=2, verbose=-1)
+        ranker = SenSTIRBoostingRanker(model, metric=own, hypotheticals=source, rho=0.01, random_state=0)
+    ranker.fit(X[shuffled], Y[shuffled], qid=QID[shuffled].astype(str), sensitive_features=GROUP[shuffled])
+    found = ranker.hypotheticals_.metric_.gaps_
+    np.testing.assert_allclose(found, np.abs(by_levels(X, Y, GROUP)), rtol=1e-9)
 
 
 def test_rows_that_differ_in_their_label_alone_count_both():

@@ -216,7 +216,14 @@ def test_reranking_prints_what_each_way_buys(run):
 
 
 @pytest.mark.parametrize(
-    "name", ["plot_figure3_german", "plot_exact_adversaries", "plot_search_german_credit", "plot_boosting_german"]
+    "name",
+    [
+        "plot_figure3_german",
+        "plot_exact_adversaries",
+        "plot_search_german_credit",
+        "plot_boosting_german",
+        "plot_german_mlp",
+    ],
 )
 def test_without_data_or_network_a_script_says_where_to_get_them(no_data, no_network, run, name):
     with pytest.warns(UserWarning, match="network error"):
@@ -321,6 +328,16 @@ def test_boosting_where_the_group_is_no_column(run):
     check_figure(n_axes=2)
 
 
+def test_report_of_applicants(run):
+    pytest.importorskip("lightgbm")
+    text, variables = run("plot_report")
+    report = variables["report"]
+    assert text.startswith("<AuditReport: 2 rankers, 30 queries, 300 items;")
+    assert report.certificates["SenSTIR"].value < report.certificates["boosted trees"].value
+    assert report.worst_queries()["item"].str.fullmatch(r"applicant \d+").all()
+    check_figure(n_axes=1)
+
+
 @pytest.mark.parametrize("data", ["German Credit", pytest.param("Synthetic", marks=pytest.mark.slow)])
 def test_softness_moves_the_policy_alone(run, data, request):
     if data == "Synthetic":
@@ -334,3 +351,66 @@ def test_softness_moves_the_policy_alone(run, data, request):
     assert softened["stochastic_ndcg"].is_monotonic_decreasing
     assert softened["stochastic_disparity"].iloc[-1] < 0.5 * softened["stochastic_disparity"].iloc[0]
     check_figure(n_axes=2)
+
+
+def test_interaction_has_labels_that_follow_the_sign_of_the_product(run):
+    text, variables = run("plot_interaction")
+    X, y = variables["X"], variables["y"]
+    positive = X[:, 0] * X[:, 1] > 0
+    assert y[positive].mean() > y[~positive].mean() + 1.5
+    assert abs(np.corrcoef(X[:, 0], y)[0, 1]) < 0.15  # no line in x0 or x1 shows it
+    check_printed_points(text, variables["points"], n_points=6)
+    check_figure(n_axes=5)
+
+
+def test_two_towers_beside_a_line(run):
+    text, variables = run("plot_two_towers")
+    rng = np.random.default_rng(0)
+    A, B, w = rng.normal(size=(3, 2)), rng.normal(size=(4, 2)), rng.normal(size=4)
+    X = rng.normal(size=(5, 7))
+    expected = [row[:3] @ A @ B.T @ row[3:] + row[3:] @ w for row in X]
+    found = variables["two_towers"](np.concatenate([A.ravel(), B.ravel(), w]), X)
+    assert found == pytest.approx(np.array(expected))
+    check_printed_points(text, variables["points"], n_points=6)
+    check_figure(n_axes=1)
+
+
+def test_gaps_at_equal_relevance_follow_from_how_labels_were_made(run):
+    """With right labels they are what was taken from the marks: 1, 1 and 0."""
+    text, variables = run("plot_equal_relevance")
+    printed = re.findall(r"^right labels +groups at equal relevance +gaps \[(.*)\]$", text, re.MULTILINE)
+    assert [float(gap) for gap in printed[0].split(", ")] == pytest.approx([1, 1, 0], abs=0.25)
+    assert set(variables["results"]) == {
+        (title, name, rho)
+        for title in variables["cases"]
+        for name in variables["metrics"].values()
+        for rho in variables["rhos"]
+    }
+    check_figure(n_axes=3)
+
+
+def test_torch_score_draws_its_trade_off(run):
+    """What its score computes is tested in test_torch_score.py."""
+    pytest.importorskip("torch")
+    text, variables = run("plot_torch_score")
+    check_printed_points(text, variables["points"], n_points=3)
+    check_figure(n_axes=1, legend=False)
+
+
+def check_printed_points(text, points, *, n_points):
+    """Every NDCG and every tau is in its range, and printed."""
+    assert len(points) == n_points
+    for ndcg, tau in points.values():
+        assert 0 < ndcg <= 1 and -1 <= tau <= 1
+        assert re.search(rf"NDCG {ndcg:.3f}  tau .*{tau:.3f}", text)
+
+
+def test_the_network_on_german_credit_is_compared_split_by_split(run):
+    shared_data("german.data.gz")
+    _, variables = run("plot_german_mlp")
+    runs, less = variables["runs"], variables["less"]
+    assert len(runs) == 2 * 2 * 3 and set(runs["score"]) == {"line", "network"}
+    of_rho = runs[runs["rho"] == 0.3].set_index(["score", "split"])["tau"]
+    expected = [of_rho["network", split] - of_rho["line", split] for split in (0, 1)]
+    assert less.loc[0.3, "tau"].tolist() == pytest.approx(expected)
+    check_error_bars(check_figure(n_axes=1))

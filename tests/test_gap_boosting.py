@@ -233,6 +233,7 @@ def test_codes_of_groups_can_be_said_to_be_classes():
         (None, "sensitive_features is missing"),
         (GROUP[:-1], "239 entries for 240 rows"),
         (np.where(np.arange(240) == 3, np.nan, 1.0), "missing values"),
+        ("sex", r"is the text 'sex'.*X\['sex'\]"),
     ],
 )
 def test_attributes_that_do_not_fit_are_refused(attribute, message):
@@ -318,7 +319,7 @@ def test_catboost_has_them_as_feature_weights_without_noise(own):
     order = np.argsort(QID, kind="stable")
     by_hand.fit(frame.iloc[order], Y[order], group_id=QID[order])
     np.testing.assert_array_equal(ranker.predict(frame), by_hand.predict(frame))
-    with pytest.raises(TypeError, match="can't be cloned, and GapBoostingRanker fits a clone"):
+    with pytest.raises(TypeError, match="can't be cloned, and GapBoostingRanker fits a clone: give tuples"):
         GapBoostingRanker(catboost(feature_weights=[1.0] * 5)).fit(frame, Y, qid=QID, sensitive_features=GROUP)
 
 

@@ -15,7 +15,7 @@ PRINTS = {
     "add_an_adversary": "True",
     "add_a_batch_source": "True",
     "add_a_kernel": "[2.0, 0.0]",
-    "hypotheticals": "['other_group', 'exam, -1 gaps', 'exam, +1 gaps']",
+    "hypotheticals": "True",
 }
 
 

@@ -211,6 +211,51 @@ def test_a_ranker_that_ignores_the_flipped_column_is_perfectly_stable(task):
     assert (row["tau_se"], row["top_changed_se"]) == (0.0, 0.0)
 
 
+def flip_in_place(X):
+    X[:, 2] = 1 - X[:, 2]
+    return X
+
+
+def test_a_function_may_change_its_rows_in_place(task):
+    X, y, qid, _, flipped = task
+    before, ranker, kw = X.copy(), Weights(1, 0, 0.5), {"qid": qid, "random_state": 0}
+    by_function = audit(ranker, X, y, X_hypothetical=flip_in_place, **kw)
+    pd.testing.assert_frame_equal(by_function, audit(ranker, X, y, X_hypothetical=flipped, **kw))
+    assert by_function["tau"].iloc[0] < 1
+    np.testing.assert_array_equal(X, before)
+
+
+def test_hypothetical_rows_of_a_frame_stay_in_their_places_and_kinds(task):
+    X, y, qid, group, flipped = task
+    X, flipped = (pd.DataFrame(table, columns=list("abc")) for table in (X, flipped))
+    with pytest.raises(ValueError, match="X_hypothetical has the rows of X in another order"):
+        audit(Weights(1, 0, 1), X, y, qid=qid, X_hypothetical=flipped[::-1])
+    with pytest.raises(ValueError, match="columns .* keep the columns of X in their order"):
+        audit(Weights(1, 0, 1), X, y, qid=qid, X_hypothetical=flipped[["b", "a", "c"]])
+
+    class ByCategory:
+        def predict(self, X):
+            return X["a"] + X["c"].cat.codes
+
+    X["c"] = pd.Categorical(group, categories=["b", "a", "none"])  # which a column of text is cast to
+    as_text = audit(ByCategory(), X, y, qid=qid, X_hypothetical=lambda X: X.assign(c="a"), random_state=0)
+    cast = X.assign(c=pd.Categorical(["a"] * len(X), categories=["b", "a", "none"]))
+    pd.testing.assert_frame_equal(as_text, audit(ByCategory(), X, y, qid=qid, X_hypothetical=cast, random_state=0))
+
+
+def test_hypothetical_rows_may_be_texts():
+    class Length:
+        def predict(self, X):
+            return [len(text) for text in X]
+
+    row = audit(
+        Length(), ["a", "bb", "ccc"], [0, 1, 2], qid=[0, 0, 0], X_hypothetical=lambda X: ["a", "bbb", "cc"], n_samples=2
+    ).iloc[0]
+    assert row["tau"] == pytest.approx(1 / 3)  # one of three pairs is turned
+    with pytest.raises(ValueError, match="X_hypothetical has 2 rows and y has 3"):
+        audit(Length(), ["a", "bb", "ccc"], [0, 1, 2], qid=[0, 0, 0], X_hypothetical=["a", "b"])
+
+
 def test_one_query_has_no_standard_error():
     row = audit(Weights(1.0), [[1.0], [0.0]], [1, 0], qid=[0, 0]).iloc[0]
     assert np.isfinite(row["ndcg"]) and np.isnan(row["ndcg_se"])

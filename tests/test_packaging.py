@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.metadata
 import re
 import sys
 import tomllib
@@ -14,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import skfairrank
+from skfairrank.__main__ import versions
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -159,3 +161,11 @@ def test_api_page_lists_every_public_name(module):
         if other != name and public in names and getattr(importlib.import_module(other), public) is getattr(here, public)
     }  # fmt: skip
     assert listed[name] | elsewhere == names_here and not listed[name] & elsewhere
+
+
+def test_versions_for_a_bug_report():
+    """Every dependency is told of, by the name under which it is installed."""
+    needed = {Requirement(line).name for line in PROJECT["dependencies"]}
+    told = versions()
+    assert needed | {"skfairrank", "Python"} <= set(told) and told["skfairrank"] == skfairrank.__version__
+    assert all(told[name] == importlib.metadata.version(name) for name in needed)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import reference
 
-from skfairrank._gains import discounts, gains, ideal_dcg, normalized_gains
+from skfairrank._gains import discounts, gains, ideal_dcg
 from skfairrank._gradients import PLRank, Reinforce, SubsetSum, make_gradient
 from skfairrank._kernels import ragged, ranks
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 from skfairrank.plackett_luce import EXACT_LIMIT
+from skfairrank.utilities import NDCG
 
 KEY = np.uint64(0x9ABCDEF012345678)
 SIZES = (5, 1, 3, 4, 2, 5)
@@ -32,7 +33,7 @@ def tables(utility, y, offsets):
         satisfied = (2**y - 1) / 16
         return satisfied, 1 - satisfied, 1 / np.arange(1.0, n + 1)
     discount = discounts(n, 2 if utility == "ndcg@2" else None)
-    return normalized_gains(y, offsets, discount, "exp2"), None, discount
+    return NDCG().gains(y, offsets, discount)[0], None, discount
 
 
 def problem(seed=0, sizes=SIZES, scale=1.5, utility="ndcg"):
@@ -233,7 +234,7 @@ def test_queries_without_a_choice_have_exactly_zero_gradient(kind, y, scale):
     """Cases 10 and 11: zero, not 1e-17, which Adam would blow up to a full step."""
     y, n = np.array(y, float), len(y)
     discount = discounts(n)
-    gain = normalized_gains(y, np.array([0, n]), discount)
+    gain = NDCG().gains(y, np.array([0, n]), discount)[0]
     h = scale * np.random.default_rng(1).normal(size=n)
     gradient, utility = run(kind, h, gain, discount, None, np.array([0, n]), KEY, 4)
     assert (gradient == 0).all()
@@ -420,7 +421,7 @@ def test_gains_are_those_of_the_definition_up_to_a_constant_of_the_query():
 def test_large_relevances_do_not_overflow():
     """Case 12: 2^300, and beyond what a double can hold."""
     for top in (300.0, 5000.0):
-        gain = normalized_gains(np.array([top, 1, 0, top - 1]), np.array([0, 4]), discounts(4))
+        gain = NDCG().gains(np.array([top, 1, 0, top - 1]), np.array([0, 4]), discounts(4))[0]
         ideal = 1 + 0.5 / np.log2(3)
         assert gain == pytest.approx([1 / ideal, 0, 0, 0.5 / ideal], rel=1e-12, abs=1e-80)
 

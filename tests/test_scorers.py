@@ -425,6 +425,19 @@ def flip_first_column(X):
     return X
 
 
+def test_a_function_may_change_its_rows_in_place(task):
+    X, y, metadata = task
+
+    def flip_in_place(X):
+        X[:, 0] *= -1
+        return X
+
+    before, ridge, qid = X.copy(), Ridge().fit(X, y), metadata["qid"]
+    got = make_kendall_tau_scorer(flip_in_place)(ridge, X, y, qid=qid)
+    assert got == metrics.kendall_tau_score(ridge.predict(X), ridge.predict(flip_first_column(X)), qid=qid) < 1
+    np.testing.assert_array_equal(X, before)
+
+
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("table", [np.asarray, lambda X: pd.DataFrame(X, columns=list("abc"))])
 def test_hypothetical_rows_as_metadata_or_from_a_function(table, task):

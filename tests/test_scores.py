@@ -5,6 +5,8 @@ import pickle
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd.extend import defvjp, primitive
+from scipy.special import expit
 from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker, senstir_path
@@ -67,11 +69,29 @@ def any_start(rng, n_features):
     return rng.normal(size=2 * n_features)
 
 
+@primitive
+def cube(x):
+    return x**3
+
+
+defvjp(cube, lambda _, x: lambda g: 3 * x**2 * g)
+
+
+def one_weight_each(rng, n_features):
+    return rng.normal(size=n_features)
+
+
+def cubic(theta, X):
+    """Of a part that autograd can go back through, and not forward."""
+    return cube(anp.dot(X, theta))
+
+
 SCORES = {
     "linear": LinearScore(),
     "linear, in the general way": PlainLinear(),
     "quadratic": QuadraticScore(),
     "function": FunctionScore(product, any_start),
+    "function without forward slopes": FunctionScore(cubic, one_weight_each),
     "network": MLPScore((5,)),
     "network of two layers": MLPScore((4, 3), activation="softplus"),
     "network without layers": MLPScore(()),
@@ -232,3 +252,95 @@ class Incomplete:
 def test_what_is_no_score_is_refused(score):
     with pytest.raises((TypeError, ValueError), match="score_function"):
         PlackettLuceRanker(score_function=score, **FAST).fit(TASK.data, TASK.target, qid=TASK.qid)
+
+
+def fit_function(function, initial=(0.1, 0.2), X=TASK.data):
+    score = FunctionScore(function, initial)
+    return SenSTIRRanker(score_function=score, rho=0.1, **FAST).fit(X, TASK.target, **FIT)
+
+
+def filled(theta, X):
+    scores = np.zeros(len(X))
+    for i, x in enumerate(X):
+        scores[i] = x @ theta
+    return scores
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda theta, X: np.dot(X, theta),  # an array of objects
+        lambda theta, X: np.einsum("ij,j->i", X, theta),
+        lambda theta, X: expit(X @ theta),
+        lambda theta, X: np.array([float(x @ theta) for x in X]),
+        lambda theta, X: [x @ theta for x in X],
+        filled,
+    ],
+    ids=["dot", "einsum", "scipy", "float", "list", "filled"],
+)
+@pytest.mark.filterwarnings("ignore:Output seems independent of input")
+def test_a_function_that_autograd_cannot_follow_is_told_what_to_use(function):
+    with pytest.raises(TypeError, match="autograd.numpy in the place of numpy"):
+        fit_function(function)
+
+
+@pytest.mark.parametrize("V", [None, [[1.0, 2.0]], np.eye(2)], ids=["free", "one direction", "two directions"])
+def test_a_function_whose_features_autograd_cannot_follow_says_so_too(V):
+    score = FunctionScore(lambda theta, X: anp.tanh(theta[0]) * expit(X[:, 0]), [1.0])
+    at = score.along(np.array([1.0]), np.ones((3, 2)), None if V is None else np.array(V))
+    with pytest.raises(TypeError, match="autograd.numpy in the place of numpy"):
+        at(np.ones((3, 2 if V is None else len(V))))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda theta, X: (X @ theta)[:, None], r"returned shape \(400, 1\) for 400 items"),
+        (lambda theta, X: anp.sum(X @ theta), r"returned shape \(\) for 400 items"),
+        (
+            lambda theta, X: X @ theta + np.where(np.arange(len(X)) == 7, np.nan, 0.0),
+            r"scores not finite .*\(nan in place 7\)",
+        ),
+        (lambda theta, X: anp.exp(1000.0 + X @ theta), r"scores not finite .*\(inf in place 0\)"),
+        (lambda theta, X: anp.sqrt(0.0 * (X @ theta)), "gradient in theta not finite"),
+        (lambda theta, X: X @ theta - anp.mean(X @ theta), "first row the score 0 by itself and .* among 400 rows"),
+    ],
+    ids=["column", "one number", "nan", "inf", "gradient", "other rows"],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_a_function_returns_is_looked_at_where_training_starts(function, message):
+    with pytest.raises(ValueError, match=message):
+        fit_function(function)
+
+
+def test_an_error_within_a_score_names_it_and_the_shapes():
+    with pytest.raises(ValueError) as raised:
+        fit_function(lambda theta, X: X @ theta, initial=[1.0, 2.0, 3.0])
+    assert raised.value.__notes__ == [
+        "FunctionScore raised it where training starts: theta has shape (3,), X (400, 2)."
+    ]
+
+
+class ShortGradient(PlainLinear):
+    def parameter_gradient(self, theta, X, g):
+        return (g @ X)[:1]
+
+
+def test_a_gradient_of_another_shape_is_refused():
+    ranker = PlackettLuceRanker(score_function=ShortGradient(), **FAST)
+    with pytest.raises(ValueError, match=r"ShortGradient has gradient in theta of shape \(1,\)"):
+        ranker.fit(TASK.data, TASK.target, qid=TASK.qid)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hidden_layer_sizes": (4, 0)}, "numbers of units >= 1"),
+        ({"hidden_layer_sizes": True}, "numbers of units >= 1"),
+        ({"hidden_layer_sizes": (4.5,)}, "numbers of units >= 1"),
+        ({"activation": "sigmoid"}, "activation"),
+    ],
+)
+def test_layers_that_no_network_has(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PlackettLuceRanker(score_function=MLPScore(**settings), **FAST).fit(TASK.data, TASK.target, qid=TASK.qid)

@@ -22,6 +22,7 @@ from skfairrank import PlackettLuceRanker, QueryRanker, QueryScaler, SenSTIRRank
 from skfairrank.inspection import TemperatureDisplay
 from skfairrank.metrics import group_exposure_disparity, ndcg_score, ndcg_scorer, stochastic_ndcg_score
 from skfairrank.model_selection import QueryKFold, QueryShuffleSplit
+from skfairrank.postprocessing import FAStarRanker
 
 LOG2_3 = np.log2(3)
 
@@ -376,6 +377,13 @@ def test_it_is_searched_over_like_any_ranker():
         pipe = make_pipeline(StandardScaler(), TemperatureRanker(Ridge(), max_ndcg_loss=0.01, cv=2))
         assert np.isfinite(pipe.fit(X, Y, qid=QID).predict(X)).all()
     assert len(search.cv_results_["params"]) == 4
+
+
+@pytest.mark.parametrize("wrap", [lambda ranker: ranker, lambda ranker: make_pipeline(StandardScaler(), ranker)])
+def test_ranks_have_no_temperature(wrap):
+    ranker = wrap(FAStarRanker(Ridge(), protected=1, p=0.5))
+    with pytest.raises(TypeError, match="orders rows by their groups.*the ranker within"):
+        TemperatureRanker(ranker, max_ndcg_loss=0.02).fit(X, Y, qid=QID, sensitive_features=GROUP)
 
 
 def test_lengths_that_do_not_fit_are_refused():

@@ -22,6 +22,7 @@ from skfairrank._boosting._lightgbm import LightGBM
 from skfairrank._boosting._objective import FairObjective
 from skfairrank._boosting._rows import as_known, stack_rows
 from skfairrank._boosting._xgboost import XGBoost
+from skfairrank._candidates import with_effect
 from skfairrank._parameters import stores_parameters
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import queries_in_fit
@@ -64,7 +65,7 @@ class SenSTIRBoostingRanker(QueryRanker):
     rho : float, default=0.01
         Strength of the regulariser. 0 grows trees on the utility alone; hypothetical rows are then not looked at.
     epsilon : float, default=0.01
-        Transport budget: bound on the mean d_Q, in squared feature units.
+        Transport budget: bound on the mean d_Q, in squared feature units. Without a `metric` nothing is charged to it.
     utility : "ndcg" or Utility, default="ndcg"
         What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
     gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
@@ -219,7 +220,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             fit_params |= _evaluation_sets(eval_set, eval_qid, fit_params, library, model)
         weight = queries.weights(query_weight)
         weight = np.ones(queries.n_queries) if weight is None else weight / weight.mean()
-        stacked, adversary = self._attackable(X, queries, weight, sensitive_features, X_hypothetical)
+        stacked, adversary = self._attackable(X, y, queries, weight, sensitive_features, X_hypothetical)
         y = queries.group(y)
         objective = self._objective(y, queries, weight, adversary, library.n_rounds)
         evaluation = SortedUtility(make_utility(self.utility))
@@ -267,7 +268,7 @@ class SenSTIRBoostingRanker(QueryRanker):
             )
         return fitter(self.estimator)
 
-    def _attackable(self, X, queries, weight, sensitive_features, X_hypothetical):
+    def _attackable(self, X, y, queries, weight, sensitive_features, X_hypothetical):
         """The rows with their hypothetical rows, and the adversary that chooses among these."""
         self.hypotheticals_ = self.metric_ = None
         if self.rho == 0:
@@ -275,9 +276,9 @@ class SenSTIRBoostingRanker(QueryRanker):
         hypotheticals = self._hypotheticals(sensitive_features, X_hypothetical)
         if self.metric is not None:
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
-            self.metric_ = fit_metric(self.metric, X, sensitive_features, uses_directions=uses_directions)
-        hypotheticals.fit(X, sensitive_features=sensitive_features, metric=self.metric_)
-        candidates: Iterable = hypotheticals.candidates(X, X_hypothetical)
+            self.metric_ = fit_metric(self.metric, X, sensitive_features, y, uses_directions=uses_directions)
+        hypotheticals.fit(X, y, sensitive_features=sensitive_features, metric=self.metric_)
+        candidates: Iterable = with_effect(X, hypotheticals.candidates(X, X_hypothetical))
         distances: list[np.ndarray] = []
         if self.metric is None:
             self.metric_ = hypotheticals.metric_

@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from skfairrank._candidates import with_effect
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._rankers._setup import n_plain_steps
@@ -186,13 +187,15 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
                 "them."
             )
         self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
-        self.metric_ = self._learn_metric(adversary, batches, y, given.sensitive_features)
+        relevance = np.empty(len(y))  # in the order of the rows of X
+        relevance[batches.queries.order] = y
+        self.metric_ = self._learn_metric(adversary, batches, relevance, given.sensitive_features)
         if self.rho == 0:
             return Regularizer()
         charged = self.metric_
         if adversary.takes_hypotheticals:
             charged = None if self.metric is None else self.metric_
-            adversary = adversary.among(self._candidates(adversary.hypotheticals, batches.X, given))
+            adversary = adversary.among(self._candidates(adversary.hypotheticals, relevance, given))
         return Invariance(
             adversary,
             charged,
@@ -202,27 +205,21 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
             rng=rng,
         )
 
-    def _candidates(self, hypotheticals, X, given) -> list[np.ndarray]:
+    def _candidates(self, hypotheticals, relevance, given) -> list[np.ndarray]:
         """The hypothetical rows of all training rows: functions see X as it was given, the score sees what was checked."""
         hypotheticals = clone(check_hypotheticals(hypotheticals))
-        hypotheticals.fit(given.X, sensitive_features=given.sensitive_features, metric=self.metric_)
-        candidates = []
-        for name, rows in hypotheticals.candidates(given.X, given.X_hypothetical):
-            rows = self._check_rows(rows)
-            if np.array_equal(rows, X):
-                warn_caller(f"The hypothetical {name!r} changes no row of X, and has no effect.")
-            candidates.append(rows)
+        hypotheticals.fit(given.X, relevance, sensitive_features=given.sensitive_features, metric=self.metric_)
+        sets = with_effect(given.X, hypotheticals.candidates(given.X, given.X_hypothetical))
+        candidates = [self._check_rows(rows) for _, rows in sets]
         self.hypotheticals_ = hypotheticals
         return candidates
 
-    def _learn_metric(self, adversary, batches, y, sensitive_features):
+    def _learn_metric(self, adversary, batches, relevance, sensitive_features):
         if adversary.takes_hypotheticals and self.metric is None:
             hypotheticals = check_hypotheticals(adversary.hypotheticals)
             if hypotheticals.metric is not None or not hypotheticals.needs_metric:
                 return None
-        X, relevance = batches.X, np.empty(len(y))
-        relevance[batches.queries.order] = y
-        names = getattr(self, "feature_names_in_", None)
+        X, names = batches.X, getattr(self, "feature_names_in_", None)
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)
         needed = self.rho > 0

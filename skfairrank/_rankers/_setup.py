@@ -10,7 +10,7 @@ from skfairrank._batches import ArrayBatches
 from skfairrank._gradients import SubsetSum, make_gradient
 from skfairrank._random import spawn_generators
 from skfairrank._solvers import Problem, TrainingState
-from skfairrank.scores import make_score
+from skfairrank.scores import check_start, make_score
 from skfairrank.utilities import make_utility
 
 __all__ = ["Given", "Streams", "initial_state", "make_problem", "n_plain_steps"]
@@ -83,17 +83,24 @@ def initial_state(ranker, problem: Problem, rng) -> TrainingState:
     if ranker.solver == "lbfgs" and problem.score.is_linear:
         theta = np.zeros(n_features)
     state = TrainingState(np.array(theta, dtype=np.float64), multiplier=problem.regularizer.multiplier)
-    if not (ranker.warm_start and hasattr(ranker, "parameters_")):
-        return state
-    if ranker._n_features_trained != n_features or len(ranker.parameters_) != len(theta):
+    if ranker.warm_start and hasattr(ranker, "parameters_"):
+        _go_on(ranker, problem, state)
+    if not problem.score.is_linear:
+        check_start(problem.score, state.theta, problem.batches.X)
+    return state
+
+
+def _go_on(ranker, problem, state):
+    """Put the state where the last fit has ended."""
+    n_features, n_parameters = problem.batches.n_features, len(state.theta)
+    if ranker._n_features_trained != n_features or len(ranker.parameters_) != n_parameters:
         raise ValueError(
             f"warm_start=True, but the last fit had {ranker._n_features_trained} features and {len(ranker.parameters_)} "
-            f"parameters, and X has {n_features} features and {len(theta)} parameters: set warm_start=False, or give the "
+            f"parameters, and X has {n_features} features and {n_parameters} parameters: set warm_start=False, or give the "
             "same features and score_function."
         )
     state.theta = np.array(ranker.coef_ if problem.score.is_linear else ranker.parameters_, dtype=np.float64)
     state.forces = ranker._forces
-    return state
 
 
 def n_plain_steps(ranker) -> int:

@@ -28,7 +28,7 @@ from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._temperature._curve import Curve, HeldOut
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank.metrics._groups import check_groups
-from skfairrank.metrics._predictions import ranking_scores
+from skfairrank.metrics._predictions import asks_for, ranking_scores, unwrapped
 from skfairrank.model_selection._split import folds_of_queries
 
 __all__ = ["TemperatureRanker"]
@@ -190,11 +190,14 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             query has an NDCG.
         NotFittedError
             If ``cv="prefit"`` and the estimator is not fitted.
+        TypeError
+            If the estimator asks for groups when it predicts, as re-rankers do: it has ranks, and no scores.
         """
         if self.max_ndcg_loss is None and self.max_disparity is None:
             raise ValueError(
                 "Give max_ndcg_loss=, max_disparity=, or both: nothing says how decided the policy is to be."
             )
+        _refuse_ranks(self.estimator)
         X = as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         n_rows = _num_samples(X)
@@ -268,6 +271,15 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _scores(self, X, qid):
         return self.predict(X, qid=qid)
+
+
+def _refuse_ranks(estimator) -> None:
+    """What asks for groups when it predicts orders rows by them: its numbers are ranks or exposures, and no scores."""
+    if asks_for(unwrapped(estimator), "predict", "sensitive_features"):
+        raise TypeError(
+            f"{type(unwrapped(estimator)).__name__} orders rows by their groups, and what it predicts are no scores that a "
+            "temperature could divide: give TemperatureRanker the ranker within."
+        )
 
 
 # Scores of held-out queries

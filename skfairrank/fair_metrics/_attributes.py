@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 import pandas as pd
 
-from skfairrank._validation import as_values, refuse_amounts_as_text, sorted_codes
+from skfairrank._validation import as_values, refuse_a_name, refuse_amounts_as_text, sorted_codes
 from skfairrank._warnings import warn_caller
 
 __all__ = ["Attribute", "read_attributes", "read_column", "said_of"]
@@ -115,6 +115,7 @@ def _columns(sensitive_features):
     """Each attribute as (name, values)."""
     if hasattr(sensitive_features, "iter_columns") and hasattr(sensitive_features, "get_columns"):  # polars
         return [(c.name, as_values(c)) for c in sensitive_features.iter_columns()]
+    refuse_a_name(sensitive_features, "sensitive_features")
     if hasattr(sensitive_features, "column_names") and hasattr(sensitive_features, "to_pandas"):  # a pyarrow table
         sensitive_features = sensitive_features.to_pandas()
     if isinstance(sensitive_features, pd.DataFrame):

@@ -13,11 +13,13 @@ from skfairrank.inspection._history import TrainingHistoryDisplay
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
 from skfairrank.inspection._path import PathDisplay
+from skfairrank.inspection._report import AuditReport, audit_report
 from skfairrank.inspection._score_contours import ScoreContourDisplay
 from skfairrank.inspection._temperature_display import TemperatureDisplay
 from skfairrank.inspection._tradeoff import TradeoffDisplay
 
 __all__ = [
+    "AuditReport",
     "CertificateDisplay",
     "FairnessCertificate",
     "GeneralizationBound",
@@ -30,6 +32,7 @@ __all__ = [
     "TradeoffDisplay",
     "TrainingHistoryDisplay",
     "audit",
+    "audit_report",
     "exposure_by_group",
     "fairness_certificate",
     "generalization_bound",

@@ -9,7 +9,7 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 
-from skfairrank._candidates import as_table, check_candidates, columns_with_missing, copy_of
+from skfairrank._candidates import counterparts
 from skfairrank._gains import descending_order, discounts
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
@@ -73,9 +73,8 @@ def audit(
     sensitive_features : array-like, shape (n_rows,), optional
         The group of each row. An estimator that asks for it when it predicts (`skfairrank.postprocessing`) gets it too, for
         hypothetical rows that of the rows whose place they take.
-    X_hypothetical : array-like of shape (n_rows, n_features), or callable, optional
-        Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column. It gets a copy of
-        X.
+    X_hypothetical : table like X, or callable, optional
+        Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column; it gets a copy.
     metric : fitted SensitiveSubspaceMetric, optional
         Where there is no `X_hypothetical`: each query's hypothetical is its nearest other query of X in this metric. A
         ranker's `metric_` measures what the ranker sees: X goes through the steps before it, in a pipeline or a search
@@ -186,7 +185,7 @@ def _row(measures: dict[str, PerQuery], reference: dict[str, PerQuery] | None) -
 def _hypothetical_rows(named, X, qid, X_hypothetical, metric) -> dict:
     """The hypothetical rows for each ranker, None where none were asked for."""
     if X_hypothetical is not None or metric is None:
-        return dict.fromkeys(named, None if X_hypothetical is None else _checked(X_hypothetical, X))
+        return dict.fromkeys(named, None if X_hypothetical is None else counterparts(X, X_hypothetical))
     metric, found = fitted_metric(metric), {}
     spaces = steps_to_metric(metric, named, X, qid)
     for steps in spaces.values():
@@ -194,16 +193,6 @@ def _hypothetical_rows(named, X, qid, X_hypothetical, metric) -> dict:
             Z = transformed(steps, X, qid)
             found[steps] = nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)
     return {name: found[steps] for name, steps in spaces.items()}
-
-
-def _checked(X_hypothetical, X):
-    """The hypothetical rows, as a table like X."""
-    X = as_table(X)
-    if callable(X_hypothetical):
-        source, rows = "What the function X_hypothetical returned", X_hypothetical(copy_of(X))
-    else:
-        source, rows = "X_hypothetical", X_hypothetical
-    return check_candidates(source, X, rows, columns_with_missing(X))
 
 
 def _scores(estimator, X, qid, n_rows, name, sensitive_features):

@@ -11,16 +11,17 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from skfairrank._candidates import as_table
+from skfairrank._candidates import as_table, with_effect
 from skfairrank._queries import Queries
 from skfairrank._validation import check_scores
+from skfairrank._warnings import warn_caller
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
 from skfairrank.inspection._moves import unfairness_under_attack
 from skfairrank.inspection._order_changes import STATISTICS
 from skfairrank.metrics._predictions import ranking_scores
 
-__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate"]
+__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate", "fitted_hypotheticals"]
 
 _MEANING = {
     "discordance": "pairs of items change order",
@@ -96,11 +97,11 @@ def fairness_certificate(
     qid,
     hypotheticals=None,
     X_hypothetical=None,
+    sensitive_features=None,
     metric=None,
     adversary=None,
     statistic="discordance",
     confidence=0.95,
-    sensitive_features=None,
     query_weight=None,
     random_state=None,
     **adversary_settings,
@@ -135,6 +136,9 @@ def fairness_certificate(
         that is fitted is used as it is; if it learns from data (neighbours, a metric, a range), fit it on training rows first.
     X_hypothetical : table like X, or list or dict of tables, optional
         Hypothetical rows that one has, such as ``nearest_queries(...).hypothetical(X_train)``.
+    sensitive_features : array-like, shape (n_rows,), optional
+        The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows
+        keep the group of the rows whose place they take: what such a ranker does to a person whose group changes is not asked.
     metric : fitted fair metric, optional
         For the adversary; default: the ranker's `metric_`. Also for `hypotheticals` that step along its directions.
     adversary : {"exact_box", "gaps", "exact", "ascent"} or None, optional
@@ -147,9 +151,6 @@ def fairness_certificate(
     statistic : {"discordance", "top_changed", "displacement", "score_change"}, default="discordance"
     confidence : float, default=0.95
         In (0, 1).
-    sensitive_features : array-like, shape (n_rows,), optional
-        The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows
-        keep the labels of the rows whose place they take: what a change of the label itself does is not seen.
     query_weight : array-like or mapping, optional
         What each query counts in the mean and its bound: one number >= 0 per row or query, known before the audit.
     random_state : None, int, RandomState or Generator
@@ -196,7 +197,8 @@ def fairness_certificate(
     s = _grouped_scores(ranker, X, metadata, queries, "scores of X")
     worst = _Worst(queries)
     if hypotheticals is not None or X_hypothetical is not None or adversary is None:
-        for name, rows in _fitted(hypotheticals, X, metric).candidates(X, X_hypothetical):
+        sets = fitted_hypotheticals(hypotheticals, X, metric).candidates(X, X_hypothetical)
+        for name, rows in with_effect(X, sets):
             other = _grouped_scores(ranker, rows, metadata, queries, f"scores of the hypothetical {name!r}")
             worst.add(name, STATISTICS[statistic](s, other, queries))
     if adversary is not None:
@@ -258,6 +260,11 @@ class _Worst:
 
     def certificate(self, statistic, confidence, weight) -> FairnessCertificate:
         values = self.unfairness
+        if statistic != "score_change" and self.queries.sizes.max() == 1:
+            warn_caller(
+                f"Each of the {len(values)} rows is a query of its own, so that there is no order to change, and the certificate "
+                "says nothing: qid must be equal for rows that compete with each other."
+            )
         bound = None if statistic == "score_change" else upper_confidence_bound(values, confidence, weight=weight)
         per_query = pd.DataFrame(
             {"qid": self.queries.ids, "unfairness": values, "hypothetical": pd.Series(self.which, dtype=object)}
@@ -266,17 +273,23 @@ class _Worst:
         return FairnessCertificate(value, bound, len(values), confidence, statistic, per_query, self.names)
 
 
-def _fitted(hypotheticals, X, metric) -> Hypotheticals:
+def fitted_hypotheticals(hypotheticals, X, metric) -> Hypotheticals:
+    """Hypotheticals as a user gave them, fitted where that teaches them nothing about the audited queries."""
     chosen = check_hypotheticals(hypotheticals)
     if hasattr(chosen, "names_"):
         return chosen
     learns = chosen.n_neighbors or isinstance(chosen.feature_range, str)
-    if learns or (chosen.needs_metric and chosen.metric is None and metric is None):
+    if learns or (chosen.needs_metric and _would_be_learned(metric if chosen.metric is None else chosen.metric)):
         raise ValueError(
             "hypotheticals learns from rows, and is not fitted: fit it on training rows first. What it would learn from the "
             "audited queries makes them depend on each other, and then the bound does not hold for new ones."
         )
     return clone(chosen).fit(X, metric=metric)
+
+
+def _would_be_learned(metric) -> bool:
+    """Whether a fair metric is yet to be learned from rows: none is given, or one that is neither fitted nor directions."""
+    return metric is None or (hasattr(metric, "fit") and not hasattr(metric, "basis_"))
 
 
 def _grouped_scores(ranker, X, metadata, queries, name):

@@ -15,7 +15,7 @@ from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import expected_exposure, make_policy
 
-__all__ = ["exposure_by_group"]
+__all__ = ["exposure_by_group", "named_attributes"]
 
 
 def exposure_by_group(
@@ -156,7 +156,7 @@ class _Columns:
 
 def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
     """(labels, codes) of each attribute by its name, and of their crossing."""
-    columns = _named_columns(sensitive_features)
+    columns = named_attributes(sensitive_features)
     found: dict = {name: check_groups(values, n_rows, compared_by="this table") for name, values in columns.items()}
     if crossed:
         if len(found) < 2:
@@ -172,7 +172,8 @@ def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
     return found
 
 
-def _named_columns(sensitive_features) -> dict:
+def named_attributes(sensitive_features) -> dict:
+    """The values of each attribute by its name."""
     if isinstance(sensitive_features, Mapping):
         if not sensitive_features:
             raise ValueError("sensitive_features is an empty dict: give at least one attribute.")

@@ -9,7 +9,7 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 
-from skfairrank._validation import as_values, refuse_amounts_as_text, sorted_codes
+from skfairrank._validation import as_values, refuse_a_name, refuse_amounts_as_text, sorted_codes
 
 __all__ = ["check_groups"]
 
@@ -77,6 +77,7 @@ def check_groups(
 
 
 def _one_column(values, name: str) -> np.ndarray:
+    refuse_a_name(values, name)
     values = as_values(values)
     if values.dtype.kind == "V":
         raise ValueError(f"{name} has the dtype {values.dtype}, records or raw bytes: give one label per row.")

@@ -9,7 +9,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _num_samples
 
-from skfairrank._candidates import copy_of
+from skfairrank._candidates import counterparts
 from skfairrank._folds import warn_if_queries_are_cut
 from skfairrank._queries import REMEDY
 from skfairrank.metrics._attention import attention_inequity, expected_exposure_loss
@@ -74,7 +74,7 @@ class QueryScorer:
     greater_is_better : bool, default True
         If False the metric is negated.
     function : callable, optional
-        For a metric of ``(s1, s2)``: turns X into the hypothetical rows. Without it they are the metadata
+        For a metric of ``(s1, s2)``: turns a copy of X into the hypothetical rows. Without it they are the metadata
         `X_hypothetical`.
     **settings
         Further keyword arguments of the metric.
@@ -154,7 +154,7 @@ class QueryScorer:
         """What the metric is told of the estimator's rankings: scores, two rankings' scores, or a policy that needs none."""
         metadata = {"qid": qid, "sensitive_features": groups}
         if "s2" in self._inputs:
-            hypothetical = self._hypothetical(X, X_hypothetical)
+            hypothetical = counterparts(X, self._hypothetical(X_hypothetical))
             if _num_samples(hypothetical) != _num_samples(X):
                 raise ValueError(
                     f"The hypothetical rows are {_num_samples(hypothetical)}, X has {_num_samples(X)}: each row of X needs its "
@@ -196,9 +196,9 @@ class QueryScorer:
                 raise TypeError(f"{self!r} takes {', '.join(self._taken)}, not {name}.")
         return own
 
-    def _hypothetical(self, X, X_hypothetical):
+    def _hypothetical(self, X_hypothetical):
         if self.function is not None:
-            X_hypothetical = self.function(copy_of(X))  # it may change in place what it gets
+            return self.function
         if X_hypothetical is None:
             raise ValueError(
                 f"{self!r} got no X_hypothetical: pass X_hypothetical=, the hypothetical counterpart of each row of X "

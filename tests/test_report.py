@@ -1,0 +1,492 @@
+"""The report: numbers by their definitions, names of users escaped, one file that stands alone, readable in any window."""
+
+import datetime
+import re
+import warnings
+import xml.etree.ElementTree as ElementTree
+from itertools import combinations, permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from browser import ask_browser
+from lightgbm import LGBMRanker
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from xgboost import XGBRanker
+
+from skfairrank import PlackettLuceRanker, QueryRanker
+from skfairrank.hypotheticals import Hypotheticals
+from skfairrank.inspection import AuditReport, audit, audit_report, exposure_by_group, fairness_certificate
+from skfairrank.inspection._report._style import OF_FRAGMENT
+from skfairrank.metrics import kendall_tau_score
+from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker
+
+NASTY = "<script>alert('1')</script>\"&<b>"
+
+
+class Linear(BaseEstimator):
+    """Scores X @ w, and counts how often it is asked."""
+
+    def __init__(self, w):
+        self.w, self.n_calls = w, 0
+
+    def predict(self, X):
+        self.n_calls += 1
+        return np.asarray(X, dtype=float) @ np.asarray(self.w)
+
+
+def flip(X):
+    X[:, 1] = 1 - X[:, 1]
+    return X
+
+
+def raise_(X):
+    X[:, 0] += np.arange(len(X)) % 3
+    return X
+
+
+def task(n_queries=25, n_items=5, seed=0):
+    rng = np.random.default_rng(seed)
+    n = n_queries * n_items
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, 2, n)])
+    y, order = rng.integers(0, 3, n), rng.permutation(n)
+    qid = np.array([f"q{k:02d}" for k in np.repeat(np.arange(n_queries), n_items)])
+    return X[order], y[order], qid[order]
+
+
+def page_of(report, tmp_path, **settings):
+    report.to_html(tmp_path / "report.html", **settings)
+    return (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def tree_of(page):
+    """The page as XML, which closes every tag."""
+    return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+
+
+def text_of(element):
+    return re.sub(r"\s+", " ", "".join(element.itertext()))
+
+
+@pytest.fixture(scope="module")
+def full():
+    """Two rankers, two hypotheticals, two attributes, a reference."""
+    X, y, qid = task()
+    rankers = {"blind": Linear([1.0, 0.0]), "by group": Linear([1.0, 0.8])}
+    attributes = {"sex": np.where(X[:, 1] == 1, "woman", "man"), "age": np.arange(len(X)) % 3}
+    settings = {"hypotheticals": {"sex flipped": flip, "raised": raise_}, "sensitive_features": attributes, "k": 3}
+    report = audit_report(rankers, X, y, qid=qid, reference="blind", random_state=0, n_worst=2, **settings)
+    return report, rankers, X, y, qid, attributes
+
+
+def test_tables_are_those_of_the_functions_that_make_them(full):
+    report, rankers, X, y, qid, attributes = full
+    functions = {"sex flipped": flip, "raised": raise_}
+    for name, ranker in rankers.items():
+        for found, statistic in ((report.certificates, "discordance"), (report.top_certificates, "top_changed")):
+            expected = fairness_certificate(ranker, X, qid=qid, hypotheticals=functions, statistic=statistic)
+            assert found[name].value == expected.value and found[name].upper_bound == expected.upper_bound
+            pd.testing.assert_frame_equal(found[name].per_query, expected.per_query)
+    table = audit(rankers, X, y, qid=qid, reference="blind", k=3, random_state=0)
+    pd.testing.assert_frame_equal(report.table[table.columns], table)
+    pd.testing.assert_frame_equal(
+        report.exposure, exposure_by_group(rankers, X, y, qid=qid, sensitive_features=attributes, k=3)
+    )
+    by_sex = audit(rankers, X, y, qid=qid, sensitive_features=attributes["sex"], k=3)
+    assert report.gaps.loc[("by group", "sex"), "disparity"] == by_sex.loc["by group", "disparity"]
+
+
+def test_worst_queries_by_brute_force(full):
+    """Of each ranker the two queries in which most pairs change order, each under its worst hypothetical."""
+    report, rankers, X, _, qid, _ = full
+    others = {"sex flipped": flip(X.copy()), "raised": raise_(X.copy())}
+    worst = report.worst_queries()
+    for ranker, scorer in rankers.items():
+        turned = {}
+        for q in np.unique(qid):
+            rows = np.flatnonzero(qid == q)
+            for name, Z in others.items():
+                s, t = scorer.predict(X[rows]), scorer.predict(Z[rows])
+                pairs = list(combinations(range(len(rows)), 2))
+                turned[q, name] = np.mean([(s[i] > s[j]) != (t[i] > t[j]) for i, j in pairs])
+        by_query = pd.Series(turned).groupby(level=0).max().sort_values(ascending=False, kind="stable")
+        of_ranker = worst[worst["ranker"] == ranker]
+        assert of_ranker["qid"].unique().tolist() == by_query.index[:2].tolist()
+        for (q, name), items in of_ranker.groupby(["qid", "hypothetical"]):
+            assert items["unfairness"].iloc[0] == pytest.approx(by_query[q]) == turned[q, name]
+            rows = items["row"].to_numpy()
+            assert set(rows) == set(np.flatnonzero(qid == q))
+            assert (np.diff(scorer.predict(X[rows])) < 0).all() and items["rank"].tolist() == [1, 2, 3, 4, 5]
+            order = rows[np.argsort(-scorer.predict(others[name][rows]))]
+            assert items.set_index("row").loc[order, "hypothetical_rank"].tolist() == [1, 2, 3, 4, 5]
+            assert (items["move"] == items["rank"] - items["hypothetical_rank"]).all()
+
+
+def test_what_a_hypothetical_changes_is_said_item_by_item(full):
+    report, _, X, *_ = full
+    worst = report.worst_queries()
+    for item in worst[worst["hypothetical"] == "sex flipped"].itertuples():
+        assert item.change == ("column 1: 1 → 0" if X[item.row, 1] == 1 else "column 1: 0 → 1")
+    assert report.hypotheticals.loc[("blind", "sex flipped"), ["discordance", "rows_changed"]].tolist() == [0, 1]
+    assert report.hypotheticals.loc[("blind", "raised"), "rows_changed"] == pytest.approx(
+        83 / 125
+    )  # all but each third
+
+
+def test_page_says_the_numbers_in_words(full, tmp_path):
+    report = full[0]
+    text = text_of(tree_of(page_of(report, tmp_path)).find(".//main"))
+    for certificate in report.certificates.values():
+        assert f"In 25 lists, {round(100 * certificate.value, 1):g}% of the pairs of items change order" in text
+    bounds = [float(bound) for bound in re.findall(r"for new lists like these at most ([\d.]+)%", text)]
+    for bound, certificate in zip(bounds, report.certificates.values(), strict=True):  # rounded up, so that it holds
+        assert certificate.upper_bound <= bound / 100 < certificate.upper_bound + 0.001
+    assert f"random order {report.facts['random_ndcg']:.2f}" in text
+    assert "What this does not say" in text and "Less that of blind" in text
+
+
+@pytest.mark.parametrize("k", [1, 2, 10])
+def test_ndcg_of_a_random_order_is_the_mean_over_all_orders(k):
+    """Queries of 3, 2, 2 and 1 items, of which one has nothing relevant, by their definition."""
+    X, y, qid = odd_queries()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        report = audit_report(Linear([1.0, 1.0]), X, y, qid=qid, k=k)
+    of_queries = []
+    for q in "acd":
+        gains = 2.0 ** y[qid == q] - 1
+        discounts = [1 / np.log2(2 + i) if i < k else 0.0 for i in range(len(gains))]
+        worth = [np.dot(order, discounts) for order in permutations(gains)]
+        of_queries.append(np.mean(worth) / max(worth))
+    assert report.facts["random_ndcg"] == pytest.approx(np.mean(of_queries), rel=1e-12)
+
+
+def test_names_of_users_are_text_and_nothing_else(tmp_path):
+    X, y, qid = task()
+    frame = pd.DataFrame(X, columns=[f"a{NASTY}", f"b{NASTY}"])
+
+    def other(Z):
+        return Z.assign(**{f"b{NASTY}": 1 - Z[f"b{NASTY}"]})
+
+    report = audit_report(
+        {f"ranker{NASTY}": Linear([1.0, 1.0]), "other": Linear([1.0, 0.0])},
+        frame,
+        y,
+        qid=[f"query{q}{NASTY}" for q in qid],
+        hypotheticals={f"hypothetical{NASTY}": other, "second": other},
+        sensitive_features={f"attribute{NASTY}": [f"group{x:g}{NASTY}" for x in X[:, 1]]},
+        item_names=[f"item{i}{NASTY}" for i in range(len(y))],
+        reference="other",
+    )
+    page = page_of(report, tmp_path, title=f"title{NASTY}", date=f"date{NASTY}")
+    tree = tree_of(page)
+    assert not list(tree.iter("script")) and not list(tree.iter("b")) and "<script" not in report._repr_html_()
+    assert not any(name.startswith("on") for element in tree.iter() for name in element.attrib)
+    text = text_of(tree)
+    for what in ("title", "date", "ranker", "hypothetical", "attribute", "group0", "query", "item", "b"):
+        assert f"{what}{NASTY}" in text or re.search(rf"{what}\w*{re.escape(NASTY)}", text), what
+
+
+def test_page_stands_alone_and_is_the_same_each_time(full, tmp_path):
+    report, rankers, X, y, qid, attributes = full
+    page = page_of(report, tmp_path)
+    assert not re.search(r"(src|href|url\(|@import|<script|<link)", page)
+    addresses = set(re.findall(r"https?://[^\"' <]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which is not opened
+    again = audit_report(
+        rankers,
+        X,
+        y,
+        qid=qid,
+        hypotheticals={"sex flipped": flip, "raised": raise_},
+        sensitive_features=attributes,
+        reference="blind",
+        k=3,
+        n_worst=2,
+        random_state=0,
+    )
+    assert page_of(again, tmp_path) == page
+    assert "2031-05-06" in page_of(report, tmp_path, date=datetime.date(2031, 5, 6))
+    assert report._repr_html_() in page
+
+
+def test_page_is_accessible(full, tmp_path):
+    """A language, headings without gaps, captions, scopes, a text for each picture, boxes that a keyboard can scroll."""
+    tree = tree_of(page_of(full[0], tmp_path))
+    assert (
+        tree.get("lang") == "en"
+        and tree.find("head/title").text
+        and tree.find("head/meta[@name='viewport']") is not None
+    )
+    levels = [int(element.tag[1]) for element in tree.iter() if re.fullmatch(r"h[1-6]", element.tag)]
+    assert levels[0] == 1 and levels.count(1) == 1 and max(np.diff(levels)) == 1
+    tables = list(tree.iter("table"))
+    assert len(tables) >= 5
+    for table in tables:
+        assert text_of(table.find("caption"))
+        widths = {len(row) for row in table.iter("tr")}
+        assert len(widths) == 1 and all(cell.get("scope") in ("row", "col") for cell in table.iter("th"))
+    pictures = list(tree.iter("{http://www.w3.org/2000/svg}svg"))
+    assert len(pictures) >= 5 and all(picture.get("role") == "img" for picture in pictures)
+    assert all(len(picture.get("aria-label")) > 20 for picture in pictures)
+    scrolled = [element for element in tree.iter("div") if element.get("class") == "scroll"]
+    assert len(scrolled) == len(tables) and all(
+        box.get("tabindex") == "0" and box.get("aria-label") for box in scrolled
+    )
+
+
+def luminance(color):
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return np.dot(linear, [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
+def test_colours_have_contrast(scheme):
+    """WCAG 2.1, AA: 4.5 for text, 3 for what pictures are made of."""
+    colors = dict(re.findall(r"--(\w+): (#\w{6});", re.findall(r"\.skfr \{ color-scheme:[^}]*\}", OF_FRAGMENT)[scheme]))
+    assert luminance(colors["page"]) < 0.02 if scheme == 1 else luminance(colors["page"]) == 1
+
+    def contrast(a, b):
+        low, high = sorted((luminance(colors[a]), luminance(colors[b])))
+        return (high + 0.05) / (low + 0.05)
+
+    assert all(contrast(text, ground) >= 4.5 for text in ("text", "muted", "strong") for ground in ("page", "card"))
+    assert all(contrast(color, "page") >= 3 for color in ("c0", "c1", "c2", "c3", "c4", "c5", "move"))
+
+
+def test_each_ranker_is_asked_once_for_each_set_of_rows():
+    X, y, qid = task()
+    ranker = Linear([1.0, 0.5])
+    groups = pd.DataFrame({"a": X[:, 1], "b": np.arange(len(y)) % 2})
+    report = audit_report(
+        ranker, X, y, qid=qid, hypotheticals=[flip, raise_], X_hypothetical=X[::-1].copy(), sensitive_features=groups
+    )
+    assert ranker.n_calls == 4 and list(report.table.index) == ["Linear"]
+    assert report.certificates["Linear"].hypotheticals == ["flip", "raise_", "X_hypothetical"]
+
+
+def people(n_queries, seed=0):
+    rng = np.random.default_rng(seed)
+    n = 8 * n_queries
+    table = pd.DataFrame(
+        {
+            "sex": rng.choice(["female", "male"], n),
+            "town": pd.Categorical(rng.choice(["A", "B"], n)),
+            "skill": rng.normal(size=n),
+        }
+    )
+    return (
+        table,
+        np.round(np.clip(table["skill"] + 0.7 * (table["sex"] == "male") + 1, 0, 3)),
+        np.repeat(np.arange(n_queries), 8),
+    )
+
+
+def other_sex(X):
+    return X.assign(sex=X["sex"].map({"female": "male", "male": "female"}))
+
+
+def test_black_boxes_that_take_strings(tmp_path):
+    """Pipelines with a regression, LightGBM, XGBoost and a ranker of ours, on a DataFrame of text, categories and numbers."""
+    X, y, qid = people(40)
+    encode = make_column_transformer((OneHotEncoder(), ["sex", "town"]), remainder="passthrough")
+    Z = encode.fit_transform(X)
+    trees = LGBMRanker(n_estimators=5, num_leaves=4, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)
+    rankers = {
+        "pipeline": make_pipeline(encode, LinearRegression()).fit(X, y),
+        "boosted": make_pipeline(encode, QueryRanker(trees).fit(Z, y, qid=qid)),
+        "xgboost": make_pipeline(
+            encode, QueryRanker(XGBRanker(n_estimators=5, max_depth=3, n_jobs=1)).fit(Z, y, qid=qid)
+        ),
+        "ours": make_pipeline(encode, PlackettLuceRanker(max_iter=20, random_state=0).fit(Z, y, qid=qid)),
+    }
+    Xt, yt, qt = people(30, seed=1)
+    settings = {"hypotheticals": {"other sex": other_sex}, "sensitive_features": Xt[["sex", "town"]]}
+    report = audit_report(rankers, Xt.set_axis([f"person {i}" for i in range(len(Xt))]), yt, qid=qt, **settings)
+    assert all(certificate.value > 0.05 for certificate in report.certificates.values())
+    worst = report.worst_queries()
+    assert set(worst["change"]) == {"sex: female → male", "sex: male → female"}
+    assert worst["item"].str.fullmatch(r"person \d+").all() and worst["group"].str.fullmatch(r"(fe)?male, [AB]").all()
+    assert "sex:\u00a0female\u00a0→\u00a0male" in page_of(report, tmp_path)
+
+
+class FirstColumns(BaseEstimator):
+    """Skill plus a bonus, of whatever table has them as its first two columns."""
+
+    def predict(self, X):
+        if sparse.issparse(X):
+            X = X.toarray()
+        X = X.to_pandas() if hasattr(X, "to_pandas") else X
+        skill, bonus = (X.iloc[:, j] if isinstance(X, pd.DataFrame) else X[:, j] for j in (0, 1))
+        is_woman = np.asarray([value in ("female", 1) for value in bonus])
+        return np.asarray(skill, dtype=float) - is_woman
+
+
+KINDS = {
+    "nullable": lambda X: X.astype({"sex": "string", "points": "Int64"}),
+    "categories": lambda X: X.astype({"sex": "category"}),
+    "objects": lambda X: X.to_numpy(dtype=object),
+    "sparse": lambda X: sparse.csr_array(
+        np.column_stack([X["skill"], X["sex"] == "female", X["points"].fillna(0)]).astype(float)
+    ),
+    "polars": lambda X: pytest.importorskip("polars").from_pandas(X),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_every_kind(kind, tmp_path):
+    """The same numbers and each item's change: frames with missing values, arrays of objects, sparse matrices, polars."""
+    X, y, qid = people(10)
+    frame = pd.DataFrame({"skill": X["skill"], "sex": X["sex"], "points": np.where(np.arange(80) % 9, 1.0, np.nan)})
+    tables = [KINDS[kind](table) for table in (frame, other_sex(frame))]
+    report = audit_report(FirstColumns(), tables[0], y, qid=qid, X_hypothetical={"other sex": tables[1]})
+    s, other = (FirstColumns().predict(table) for table in (frame, other_sex(frame)))
+    tau = kendall_tau_score(s, other, qid=qid)
+    assert report.certificates["FirstColumns"].value == pytest.approx((1 - tau) / 2)
+    assert report.hypotheticals["rows_changed"].tolist() == [1.0]
+    name = "column 1" if kind in ("objects", "sparse") else "sex"
+    women, men = ("1", "0") if kind == "sparse" else ("female", "male")
+    assert set(report.worst_queries()["change"]) == {f"{name}: {women} → {men}", f"{name}: {men} → {women}"}
+
+
+def test_rankers_that_ask_for_groups_or_draw_by_a_rule_of_their_own():
+    """Exposure is that of the policy; scores are those that the ranker gives when it is told the groups."""
+    X, y, qid = people(12)
+    X, group = X[["skill"]], (X["sex"] == "male").to_numpy()
+    plain = PlackettLuceRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
+    rankers = {
+        "fair exposure": ExposureLPRanker(plain).fit(X, y, qid=qid, sensitive_features=group),
+        "protected first": DetConstSortRanker(plain, proportions={False: 0.5, True: 0.5}).fit(
+            X, y, qid=qid, sensitive_features=group
+        ),
+    }
+    hypotheticals, settings = {"better": lambda Z: Z + 1.0}, {"qid": qid, "sensitive_features": group}
+    report = audit_report(rankers, X, y, hypotheticals=hypotheticals, **settings)
+    pd.testing.assert_frame_equal(report.exposure, exposure_by_group(rankers, X, y, **settings))
+    table = audit(rankers, X, y, **settings)
+    assert report.gaps["exposure_difference"].tolist() == table["exposure_difference"].tolist()
+
+
+def odd_queries():
+    """One item, nothing relevant, one group alone, ties, float32, read-only, string ids in any order."""
+    qid = np.array(["c", "a", "b", "a", "c", "d", "c", "b"])
+    X = np.array([[1, 0], [2, 1], [0, 1], [2, 0], [1, 1], [5, 1], [3, 1], [1, 1]], dtype=np.float32)
+    X.flags.writeable = False
+    return X, np.array([1, 2, 0, 0, 0, 1, 1, 0]), qid
+
+
+@pytest.mark.parametrize("attributes", [None, "one group", "two"])
+@pytest.mark.parametrize("asked", ["hypotheticals", "none"])
+def test_odd_queries_have_a_page(attributes, asked, tmp_path):
+    X, y, qid = odd_queries()
+    groups = {None: None, "one group": ["g"] * 8, "two": X[:, 1]}[attributes]
+    hypotheticals = {"flipped": flip} if asked == "hypotheticals" else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        report = audit_report(Linear([1.0, 1.0]), X, y, qid=qid, hypotheticals=hypotheticals, sensitive_features=groups)
+    page = page_of(report, tmp_path)
+    text = text_of(tree_of(page))
+    assert "nan" not in text and "None" not in text and "inf" not in text
+    assert isinstance(report, AuditReport) and "3 lists with a relevant item" in text
+    assert ("No hypotheticals were given" in text) == (asked == "none")
+    assert (report.gaps is None) == (attributes != "two") and (report.exposure is None) == (attributes is None)
+    if asked == "none":
+        assert report.worst_queries().empty and not report.certificates and "Confidence" not in text
+
+
+def test_nothing_relevant_and_nothing_changed(tmp_path):
+    X, _, qid = task()
+    with pytest.warns(UndefinedMetricWarning):
+        report = audit_report(Linear([1.0, 0.0]), X, np.zeros(len(X)), qid=qid, hypotheticals=flip)
+    text = text_of(tree_of(page_of(report, tmp_path)))
+    assert "Quality cannot be measured" in text and "no two items change order" in text
+    assert "Under no hypothetical does any list change its order" in text and len(report.worst_queries()) == 0
+
+
+def test_long_lists_and_many_hypotheticals_are_cut_and_say_so(tmp_path):
+    X, y, qid = task(n_queries=2, n_items=200)
+    many = {f"h{k}": (lambda Z, k=k: Z + [[0, k]]) for k in range(1, 41)} | {"raised": raise_}
+    report = audit_report(
+        {"a": Linear([1, 0.1]), "b": Linear([1, 1])},
+        X,
+        y,
+        qid=qid,
+        hypotheticals=many,
+        sensitive_features=X[:, 1],
+        n_worst=1,
+    )
+    page = page_of(report, tmp_path)
+    text = text_of(tree_of(page))
+    assert "items further down left out" in text and "15 hypotheticals of 41" in text and "and 33 more" in text
+    assert len(page) < 150_000 and len(report.worst_queries()) == 400
+    assert "Share of the first 10 places" in text
+
+
+def test_fitted_hypotheticals_and_missing_values():
+    X, y, qid = task()
+    with_missing = np.where(np.arange(X.size).reshape(X.shape) % 17 == 0, np.nan, X)
+    trees = QueryRanker(LGBMRanker(n_estimators=3, random_state=0, n_jobs=1, verbose=-1)).fit(with_missing, y, qid=qid)
+    chosen = Hypotheticals(flip).fit(with_missing)
+    report = audit_report(trees, with_missing, y, qid=qid, hypotheticals=chosen)
+    assert 0 < report.hypotheticals["rows_changed"].iloc[0] < 1  # a missing value stays missing
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"k": 0}, "k=0: give an integer >= 1"),
+        ({"n_worst": 1.5}, "n_worst=1.5"),
+        ({"reference": "c"}, "reference='c' is none of the rankers"),
+        ({"item_names": ["a"]}, r"item_names has shape \(1,\) for 125 rows"),
+        ({"rankers": {}}, "empty dict"),
+        ({"y": [1, 0]}, "X has 125 rows and y has 2"),
+        ({"confidence": 95}, "confidence=95"),
+        ({"sensitive_features": np.linspace(0, 1, 125)}, "continuous"),
+        ({"hypotheticals": {"cut": lambda X: X[:-1]}}, "'cut' returned has shape"),
+        ({"hypotheticals": Hypotheticals(n_neighbors=1)}, "fit it on training rows"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_errors_say_what_to_do(changed, message):
+    X, y, qid = task()
+    given = {"rankers": {"a": Linear([1, 0])}, "X": X, "y": y, "qid": qid, "hypotheticals": flip} | changed
+    with pytest.raises(ValueError, match=message):
+        audit_report(**given)
+
+
+# What a browser makes of it: how wide the page is, and texts of pictures that leave their picture or cover each other.
+_ASK = """page => {
+  const covered = [];
+  for (const svg of page.querySelectorAll("svg")) {
+    const frame = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+    texts.forEach(([a, p], i) => {
+      if (p.left < frame.left - 1 || p.right > frame.right + 1 || p.bottom > frame.bottom + 1) covered.push(["cut", a]);
+      for (const [b, q] of texts.slice(i + 1))
+        if (p.left < q.right && q.left < p.right && p.top + 3 < q.bottom - 3 && q.top + 3 < p.bottom - 3) covered.push([a, b]);
+    });
+  }
+  const width = page.documentElement.clientWidth;  // without the scroll bar
+  const wide = [...page.querySelectorAll("body *")].filter(
+    e => e.getBoundingClientRect().right > width && !e.closest(".scroll > *, svg > *")
+  );
+  return {wide: wide.map(e => e.tagName + " " + e.textContent.slice(0, 40)), covered};
+}"""
+
+
+def test_page_fits_into_windows_wide_and_narrow(tmp_path):
+    X, y, qid = task()
+    rankers = {f"ranker {'W' * k}": Linear([1.0, 0.1 * k]) for k in (1, 3, 8, 30)}
+    groups = {"sex": np.where(X[:, 1] == 1, "WOMEN" * 6, "men"), "age": np.arange(len(X)) % 3}
+    functions = {"everybody of the other sex": flip, "raised": raise_}
+    report = audit_report(rankers, X, y, qid=qid, hypotheticals=functions, sensitive_features=groups, k=3)
+    widths = [320, 380, 700, 1200]
+    answers = ask_browser(page_of(report, tmp_path), _ASK, widths=widths, folder=tmp_path)
+    assert answers == [{"wide": [], "covered": []}] * len(widths)  # the page itself never scrolls sideways
