@@ -129,7 +129,7 @@ by its own policy; its row *sorted* has the lists by expected exposure, of which
 
 Linear rankers: SenSTIR has its default rho, .003; with "given" twins it is trained by Adam, all others by the deterministic
 solver. The metric of "exact_box" and of the smoother is that of the difference of the groups' means. Re-rankers stand around
-the plain linear ranker: the smoother with strength 10 and theta one by the number of features, FA\\*IR with the group's share
+the plain linear ranker: the smoother with strength 10 and theta 1 / number of features, FA\\*IR with the group's share
 in training, DetConstSort with the shares of each query. Trees: 100 of 7 leaves, `GapBoostingRanker` of strength 5,
 `SenSTIRBoostingRanker` with twins and rho .003.
 """

@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
