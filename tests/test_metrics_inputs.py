@@ -234,7 +234,7 @@ def test_no_rows_are_refused(name, data):
         ([0.1, 0.5, 0.7, 0.9], "continuous"),
         (np.ones((4, 2)), "2 columns"),
         (pd.DataFrame({"age": [0, 1, 0, 1], "sex": [0, 0, 1, 1]}), "2 columns"),
-        ("ABAB", r"shape \(\)"),
+        ("ABAB", "is the text 'ABAB': give one value per row"),
         ([1, "1", 1, "1"], "several kinds"),
     ],
 )
