@@ -316,8 +316,13 @@ def results_table(results) -> str:
 
 
 def verdict(differences, digits) -> tuple[str, str]:
-    """Mean with standard error of the paired differences of the splits, and what that shows where a positive one was claimed."""
+    """Mean with standard error of the paired differences of the splits, and what that shows where a positive one was claimed.
+
+    Both are empty where one of the systems has no such number: a policy that is hardly better than chance is never equally sharp.
+    """
     mean, error = float(np.mean(differences)), float(standard_error(differences))
+    if np.isnan(mean):
+        return "", ""
     word = "not seen" if abs(mean) <= 2 * error or np.isnan(error) else "shows" if mean > 0 else "**reversed**"
     return plus_minus(mean, error, digits), word
 

@@ -60,6 +60,7 @@ def test_claims_need_two_standard_errors(examples):
     assert rows["clear"][:2] == ["1.0 ±0.1", "shows"]
     assert rows["vague"][:2] == ["1.0 ±5.8", "not seen"]
     assert rows["not"][:2] == ["-1.0 ±0.1", "**reversed**"]
+    assert tables(claims_table([("none", [[np.nan, 1.0]], 1)]))["none"][:2] == ["", ""]
     both = tables(claims_table([("both", [[0.9, 1.0, 1.1], [-9, 1, 11]], 1), *claims]))
     assert both["both"][:4] == ["1.0 ±0.1", "shows", "1.0 ±5.8", "not seen"] and both["not"][2] == ""
 
