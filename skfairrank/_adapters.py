@@ -109,12 +109,7 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         self.estimator = estimator
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
-            inner = get_tags(self.estimator)
-            tags.input_tags = copy.copy(inner.input_tags)
-            tags.non_deterministic = inner.non_deterministic
-        return tags
+        return with_tags_within(super().__sklearn_tags__(), self.estimator)
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
@@ -242,6 +237,15 @@ class QueryRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         with silent_of_made_up_names(self.estimator_):
             return ranking_scores(self.estimator_, X)
+
+
+def with_tags_within(tags, estimator):
+    """The tags of a ranker around an estimator: what X may be, and whether there is chance, is the estimator's business."""
+    if hasattr(estimator, "__sklearn_tags__"):
+        inner = get_tags(estimator)
+        tags.input_tags = copy.copy(inner.input_tags)
+        tags.non_deterministic = inner.non_deterministic
+    return tags
 
 
 @contextmanager

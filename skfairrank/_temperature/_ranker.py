@@ -7,7 +7,6 @@ be compared at a stated temperature, and a policy that is to be drawn from needs
 
 from __future__ import annotations
 
-import copy
 import numbers
 
 import numpy as np
@@ -15,13 +14,13 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skfairrank._adapters import RANKERS, QueryRanker, as_rows, library_of
+from skfairrank._adapters import RANKERS, QueryRanker, as_rows, library_of, with_tags_within
 from skfairrank._arguments import names_queries
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
@@ -154,12 +153,7 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
-            inner = get_tags(self.estimator)
-            tags.input_tags = copy.copy(inner.input_tags)
-            tags.non_deterministic = inner.non_deterministic
-        return tags
+        return with_tags_within(super().__sklearn_tags__(), self.estimator)
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
