@@ -84,10 +84,9 @@ class Ascent(Adversary):
     def prepare(self, batches, score, metric, *, rho, rng):
         self._validate_params()
         check_magnitude(getattr(batches, "X", np.zeros((1, 1))))
-        in_raw_units = getattr(metric, "scale", None) == "raw" and getattr(metric, "directions", None) is None
         return _PreparedAscent(
             self._kernel(batches, score, metric, self._moves(metric), float(rho), rng),
-            DualStep(self.dual_step, float(self.epsilon), in_raw_units),
+            DualStep.under(metric, self.dual_step, float(self.epsilon)),
         )
 
     def _moves(self, metric):
@@ -192,6 +191,12 @@ class DualStep:
         self.is_paper, self.most_spent = True, np.inf
         if kind == "budget" or (kind == "auto" and not in_raw_units):
             self._keep_budget()
+
+    @classmethod
+    def under(cls, metric, kind: str, epsilon: float) -> DualStep:
+        """That of a fitted fair metric, or of None."""
+        in_raw_units = getattr(metric, "scale", None) == "raw" and getattr(metric, "directions", None) is None
+        return cls(kind, epsilon, in_raw_units)
 
     def _keep_budget(self):
         # With this bound the steps of lambda are bounded, so that it neither runs away nor takes long to come back.

@@ -87,10 +87,8 @@ class _AmongCandidates(Adversary):
         costs = None
         if metric is not None:
             costs = np.stack([distances_of_rows(batches.X, rows, metric) for rows in self.candidates])
-        in_raw_units = getattr(metric, "scale", None) == "raw" and getattr(metric, "directions", None) is None
-        return _PreparedGiven(
-            self.candidates, costs, score, float(rho), DualStep(self.dual_step, self.epsilon, in_raw_units)
-        )
+        dual_step = DualStep.under(metric, self.dual_step, self.epsilon)
+        return _PreparedGiven(self.candidates, costs, score, float(rho), dual_step)
 
 
 class _PreparedGiven:
