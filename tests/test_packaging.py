@@ -21,14 +21,27 @@ ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-TESTED_WITH_OLDEST = PROJECT["dependencies"] + EXTRAS["plots"] + EXTRAS["test"]
+TESTED_WITH_OLDEST = PROJECT["dependencies"] + [
+    line for name in ("plots", "dask", "parquet", "test") for line in EXTRAS[name]
+]
 # Pinned for a dependency's sake, not ours; the file says why.
 TRANSITIVE = {"pyparsing"}
 # Where a module's name is not its distribution's.
 # llvmlite is numba's compiler, which it pins.
 DISTRIBUTION = {"sklearn": "scikit-learn", "ot": "pot", "xgboost": "xgboost-cpu", "llvmlite": "numba"}
 # Slow to import, or only some users have it: imported by the function that needs it, never by `import skfairrank`.
-IMPORTED_LATE = {"ot", "matplotlib", "polars", "lightgbm", "xgboost", "catboost", "autograd"}
+IMPORTED_LATE = {
+    "ot",
+    "matplotlib",
+    "polars",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "autograd",
+    "dask",
+    "distributed",
+    "pyarrow",
+}
 
 
 def lower_bound(requirement):
