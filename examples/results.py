@@ -437,7 +437,7 @@ def papers_queries_page(n_runs: int, shorter: int) -> str:
 
 
 def ours(runs):
-    """Means with standard errors, as text: of the sorted list NDCG, of the policy what is recorded; its disparity equally sharp."""
+    """Means and errors as text: NDCG of the sorted list, of the policy what is recorded, and its disparity equally sharp."""
     means, errors = runs.mean(axis=0), standard_error(runs)
     columns = (SORTED_NDCG, NDCG, TAU, DISPARITY, SHARP_DISPARITY)
     texts = [plus_minus(means[column], errors[column], DIGITS[column]) for column in columns]
