@@ -108,8 +108,8 @@ def compared_without_fairness(splits, settings):
             ndcg = {}
             for system, ranker in rankers.items():
                 s = ranker.fit(X, y.astype(int), qid=qid).predict(Xt)
-                ndcg[system] = np.array([ndcg_score(yt, s, qid=qt, k=k) for k in (5, 10)])
-                less = ndcg[system] - ndcg["LGBMRanker"]
+                ndcg[system] = [np.nanmean(ndcg_score(yt, s, qid=qt, k=k, reduce=None)) for k in (5, 10)]
+                less = np.subtract(ndcg[system], ndcg["LGBMRanker"])
                 found.setdefault(f"{name}, {system}", []).append([*ndcg[system], *less])
     return found
 
