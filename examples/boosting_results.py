@@ -38,8 +38,13 @@ XGBOOST = XGBRanker(n_estimators=100, max_depth=3, learning_rate=0.1, random_sta
 
 
 def show(title: str, header: list[str], found: dict[str, list]) -> None:
-    """A table of means and standard errors; `found` has a list of rows, one for each split, under the name of a system."""
+    """Print a table under its title."""
     print(f"\n### {title}\n")
+    print(table(header, found), flush=True)
+
+
+def table(header: list[str], found: dict[str, list]) -> str:
+    """Means and standard errors; `found` has a list of rows, one for each split, under the name of a system."""
     rows = []
     for name, values in found.items():
         values = np.array(values, dtype=float)
@@ -47,7 +52,7 @@ def show(title: str, header: list[str], found: dict[str, list]) -> None:
             values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.full(values.shape[1], np.nan)
         )
         rows.append([name, *(plus_minus(m, e, 3) for m, e in zip(values.mean(axis=0), error))])
-    print(markdown(header, rows), flush=True)
+    return markdown(header, rows)
 
 
 # Without fairness
@@ -75,6 +80,14 @@ def census_split(people, seed):
 
 
 def without_fairness(splits, settings):
+    show("Without fairness", WITHOUT_FAIRNESS, compared_without_fairness(splits, settings))
+
+
+WITHOUT_FAIRNESS = ["", "NDCG@5", "NDCG@10", "less LGBMRanker's, @5", "@10"]
+
+
+def compared_without_fairness(splits, settings):
+    """Rows of each data set and ranker, one for each split: NDCG of the sorted lists, and how much more than LGBMRanker's."""
     tasks = {}
     for name, prefix in (("LightGBM's example", "lightgbm_rank"), ("MSLR sample", "mslr_sample")):
         parts = [DATA / f"{prefix}_{part}{ending}.txt.gz" for part in ("train", "test") for ending in (".letor", "")]
@@ -95,10 +108,10 @@ def without_fairness(splits, settings):
             ndcg = {}
             for system, ranker in rankers.items():
                 s = ranker.fit(X, y.astype(int), qid=qid).predict(Xt)
-                ndcg[system] = np.array([ndcg_score(yt, s, qid=qt, k=k) for k in (5, 10)])
-                less = ndcg[system] - ndcg["LGBMRanker"]
+                ndcg[system] = [np.nanmean(ndcg_score(yt, s, qid=qt, k=k, reduce=None)) for k in (5, 10)]
+                less = np.subtract(ndcg[system], ndcg["LGBMRanker"])
                 found.setdefault(f"{name}, {system}", []).append([*ndcg[system], *less])
-    show("Without fairness", ["", "NDCG@5", "NDCG@10", "less LGBMRanker's, @5", "@10"], found)
+    return found
 
 
 # German Credit: the twin has the other sex
