@@ -763,7 +763,7 @@ def page(n_splits: int, shorter: int) -> str:
     add("Hiring", hiring_page(n_splits, shorter))
     tasks.append(("Hiring", hiring_experiment))
     if census and all(path.is_file() for path in sample) and (folder / "lightgbm_rank_train.letor.txt.gz").is_file():
-        add("Boosted rankers", boosted_page(half, shorter))
+        add("Boosted rankers", boosted_page(n_splits, shorter))
     else:
         parts.append(
             absent("Boosted rankers without fairness", "file of LightGBM's example, of Microsoft or of the census")
