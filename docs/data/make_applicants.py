@@ -2,8 +2,8 @@
 
     python docs/data/make_applicants.py
 
-writes the very same file each time. The people are invented. What was done to them is known, so that the lesson of the page can be
-checked (tests/test_applicants.py):
+writes the very same file each time. The people are invented. What was done to them is known, so that the lesson of the page can
+be checked (tests/test_applicants.py):
 
 - An ability is drawn for each applicant, from one distribution for women and men.
 - The timed test and the puzzles measure it with an error, and both are lowered for women. The work sample is not.

@@ -1,4 +1,4 @@
-"""Draws the pictures that pages of the guide save themselves, by running these pages: a reader who runs the blocks gets the same pictures.
+"""Draws the pictures that pages of the guide save themselves, by running these pages: a reader who runs them gets the same.
 
     MPLBACKEND=Agg python docs/images/pages.py
 
