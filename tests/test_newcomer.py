@@ -1,8 +1,8 @@
 """A newcomer reads README and the pages of docs/, and runs each page's blocks, in order, in a fresh folder.
 
 The folder has what a user has: an installed package, no data, and the tables that the page tells to take. A block is written as a
-session (```pycon, which shows what is printed) or as a script (```python); blocks of one page share their names. The pages of docs/howto,
-which are scripts alone, run in test_howto.py.
+session (```pycon, which shows what is printed) or as a script (```python); blocks of one page share their names. The pages of
+docs/howto, which are scripts alone, run in test_howto.py.
 """
 
 import doctest
@@ -119,7 +119,7 @@ def test_commands_name_what_is_there(page):
     for command in COMMAND.findall(PAGES[page]):
         tool, *words = command.split()
         if tool == "make":
-            assert set(word for word in words if "=" not in word) <= set(targets), command
+            assert {word for word in words if "=" not in word} <= set(targets), command
         elif tool == "pip":
             asked = re.findall(r"(?:\.|skfairrank)\[([\w,]+)\]", command)
             assert {name for names in asked for name in names.split(",")} <= set(extras), command
