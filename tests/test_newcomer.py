@@ -104,7 +104,7 @@ def test_a_block_that_prints_something_else_is_noticed(newcomer):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_is_run_or_marked(page):
-    assert not re.search(r"^\s+```", PAGES[page], re.MULTILINE), f"{page}: an indented block would be overlooked"
+    assert not re.search(r"^[ \t]+```", PAGES[page], re.MULTILINE), f"{page}: an indented block would be overlooked"
     for block in blocks(PAGES[page]):
         is_code = block.language in ("pycon", "python")
         assert is_code or OTHER_LANGUAGES.fullmatch(block.language), f"{page}: a block of {block.language!r}"
