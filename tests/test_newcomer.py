@@ -8,8 +8,10 @@ docs/howto, which are scripts alone, run in test_howto.py.
 import doctest
 import importlib.util
 import re
+import runpy
 import shutil
 import tomllib
+from pathlib import PurePath
 from typing import NamedTuple
 
 import pytest
@@ -129,6 +131,18 @@ def test_commands_name_what_is_there(page):
             assert not words[1].startswith("skfairrank") or importlib.util.find_spec(words[1]), command
         elif re.search(r"\.(py|sh)$", words[0]):
             assert (ROOT / words[0]).is_file(), command
+
+
+def test_pictures_that_pages_save_are_drawn_by_the_script():
+    images = ROOT / "docs" / "images"
+    saved = {
+        PurePath(page).name: picture
+        for page, text in PAGES.items()
+        for picture in re.findall(r'savefig\("([^"]+)"', text)
+    }
+    assert runpy.run_path(str(images / "pages.py"), run_name="pages")["PICTURES"] == saved
+    for page, picture in saved.items():
+        assert f"](images/{picture})" in PAGES[f"docs/{page}"] and (images / picture).stat().st_size < 100_000
 
 
 def test_no_page_is_run_twice(request):
