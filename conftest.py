@@ -1,17 +1,6 @@
 """Fixtures that several modules and pages share. There is one such file, since two of one name can't both be imported."""
 
 import pytest
-import sklearn
-
-
-@pytest.fixture(autouse=True)
-def same_configuration_afterwards(request):
-    """Pages' examples switch metadata routing on, as a user does; each page leaves scikit-learn as it found it."""
-    if request.path.suffix != ".md":
-        yield
-        return
-    with sklearn.config_context():
-        yield
 
 
 @pytest.fixture

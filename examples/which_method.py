@@ -54,11 +54,35 @@ INTRODUCTION = """\
 
 <!-- Made by examples/which_method.py: do not edit by hand. -->
 
-Fairness can be had by leaving columns out, in training, in boosting, by the temperature of a policy, or by re-ranking. This
-page has what each must know, and one table of what each reaches. `python examples/which_method.py` prints and makes it.
+There are many ways to a fairer ranking. You can leave columns out, train a fair ranker, or boost fair trees. You can make
+the policy softer by a temperature, or re-rank the lists of a ranker that you have. This page says what to try first, what
+each way must know, and, in one table, what each reaches. `python examples/which_method.py` prints and makes it.
+
+## What to try first
 """
 
+FIRST = [
+    ("your case", "try"),
+    ("You can train, and know all columns that tell the group.", "Drop these columns, and measure what is left."),
+    ("You can train, and do not know them.", '`adversary="gaps"`, or `GapBoostingRanker` for trees'),
+    (
+        "You can say what a person's twin is, and the question is about twins.",
+        '`adversary="given"`, or `SenSTIRBoostingRanker`',
+    ),
+    (
+        "You cannot train again, and may read the group when you decide.",
+        "`DetConstSortRanker` for one list, `ExposureLPRanker` for lists that are drawn",
+    ),
+    (
+        "You cannot train again, and may not read it.",
+        "Nothing here does much. `FairScoreSmoother` where queries are large; `TemperatureRanker` where lists are drawn and "
+        "exposure is all that is asked for",
+    ),
+]
+
 NEEDS = """\
+The reasons stand [below the table](#what-follows).
+
 ## What each must know
 """
 
@@ -93,86 +117,82 @@ NEEDED = [
 ]
 
 LAW = """\
-**What the law may say.** Some laws forbid that a decision about a person reads the group of this person, in either direction,
-as the last three rows do. Some forbid to record the group at all, and so to train with it or to audit by it. Some allow it, or
-ask for it. They differ by country, by field (employment, credit, housing, advertising) and by attribute, and need not take
-training on groups and deciding without them for the same as deciding by them. Ask who knows: nothing on this page can tell
-whether a use is lawful ([What is known when a decision is made](postprocessing.md#what-is-known-when-a-decision-is-made)).
+**What the law may say.** Some laws forbid that a decision about a person reads the group of this person, in either
+direction. The last three rows do so. Some laws forbid to record the group at all, and so to train with it or to audit by
+it. Some allow it, or ask for it. Laws differ by country, by field (employment, credit, housing, advertising) and by
+attribute. Training on groups and then deciding without them need not count as deciding by them. Ask who knows: nothing on
+this page can tell whether a use is lawful ([What is known when a decision is
+made](postprocessing.md#what-is-known-when-a-decision-is-made)).
 """
 
 TABLE = """\
 ## One table
 
-Three data sets, {n} random splits each, ± standard errors over splits. Each method has one strength, a default or one that
-other pages use, and none was searched for: another strength is another point of a method's trade-off ([Results](results.md) has
-more of them).
+The table has three data sets, {n} random splits each, ± standard errors over splits. Each method has one strength: its
+default, or one that other pages use. None was searched for. Another strength is another point of a method's trade-off
+([Results](results.md) has more of them).
 
-- *Hiring* has a known truth ([Data with a known truth](fairness.md#data-with-a-known-truth)): marks and labels understate a
-  group, which is no column. The rule drops the two marks that are lowered most.
-- *German Credit* and *Census*: the group is women, and sex is a column. A twin has the other sex, on the census also as wife
-  for husband. (On the page of results the group of German Credit is age, as in the paper.)
+- *Hiring* has a known truth ([Data with a known truth](fairness.md#data-with-a-known-truth)). Marks and labels understate a
+  group, and the group is no column. The rule drops the two marks that are lowered most.
+- *German Credit* and *Census*: the group is women, and sex is a column. A twin has the other sex. On the census a husband's
+  twin is also a wife. (On the page of results the group of German Credit is age, as in the paper.)
 
 What the columns are:
 
-- *NDCG*: of the lists sorted by score, by the labels, which may be unfair. *By true merit*: the same by what no ranker sees.
-- *Tau*: Kendall's, between a query's list and that of the twins. Twins bring the label of the other group to those who read it.
-- *Disparity*: of group exposure in the sorted lists ([Metrics](metrics.md)); 0 where the group with more merit gets no more
-  than its merit warrants.
-- *Equally sharp*: the disparity of the policy that draws by the scores, at the temperature at which it loses {loss} of its
-  sorted lists' NDCG on the test queries. What differs there is not softness. FA\\*IR and DetConstSort give lists alone, which
-  are drawn by minus the rank.
-- *Gap in exposure*: the group's mean exposure in the sorted lists less that of the others; it does not ask for merit.
+- *NDCG*: of the lists sorted by score. It goes by the labels, which may be unfair. *By true merit*: the same by what no
+  ranker sees.
+- *Tau*: Kendall's, between a query's list and that of the twins. A method that reads group labels gets the twins' labels
+  too.
+- *Disparity*: of group exposure in the sorted lists ([Metrics](metrics.md)). It is 0 where the group with more merit gets
+  no more than its merit warrants.
+- *Equally sharp*: the disparity of the policy that draws by the scores. The temperature is such that the drawn lists lose
+  {loss} of the sorted lists' NDCG on the test queries. So what differs there is not softness. FA\\*IR and DetConstSort give
+  lists alone; these are drawn by minus the rank.
+- *Gap in exposure*: the group's mean exposure in the sorted lists less that of the others. It does not ask for merit.
 
-Two rows are *drawn*: what they have in all columns but tau is expected of the rankings that they draw. *Temperature* is the
-plain ranker at the temperature at which it loses {soft} of NDCG; equally sharp it is the plain ranker. *ExposureLPRanker* draws
-by its own policy; its row *sorted* has the lists by expected exposure, of which nothing is promised.
+Two rows are *drawn*: all their columns but tau are what the drawn rankings have in expectation. *Temperature* is the plain
+ranker at the temperature at which it loses {soft} of NDCG. (Equally sharp it would be the plain ranker.) *ExposureLPRanker*
+draws by its own policy. Its row *sorted* has the lists by expected exposure, of which nothing is promised.
 
-Linear rankers: SenSTIR has its default rho, .003; with "given" twins it is trained by Adam, all others by the deterministic
-solver. The metric of "exact_box" and of the smoother is that of the difference of the groups' means. Re-rankers stand around
-the plain linear ranker: the smoother with strength 10 and theta 1 / number of features, FA\\*IR with the group's share
-in training, DetConstSort with the shares of each query. Trees: 100 of 7 leaves, `GapBoostingRanker` of strength 5,
-`SenSTIRBoostingRanker` with twins and rho .003.
+The settings:
+
+- **Linear rankers.** SenSTIR has its default rho, .003. With "given" twins it is trained by Adam, all others by the
+  deterministic solver. The metric of "exact_box" and of the smoother is that of the difference of the groups' means.
+- **Re-rankers** stand around the plain linear ranker. The smoother has strength 10 and theta 1 / number of features,
+  FA\\*IR the group's share in training, DetConstSort the shares of each query.
+- **Trees:** 100 of 7 leaves, `GapBoostingRanker` of strength 5, `SenSTIRBoostingRanker` with twins and rho .003.
 """
 
 FOUND = """\
 ## What follows
 
-A difference counts here from two standard errors, split by split; the tables below have all of them. With so many, some count
-by chance, and splits of one data set share rows.
+A difference counts here from two standard errors, split by split. The tables below have all of them. With so many, some
+count by chance. Splits of one data set share rows, so they are not independent.
 
-- **Whoever knows the columns can drop them.** On German Credit twins rank alike without the columns of sex, at no loss of NDCG
-  that can be seen, and no linear ranker that was trained fair is better than that in any column. On hiring, where one must know
-  which marks are lowered, the rule has the true merit, the gap and the equally sharp disparity of `adversary="gaps"`, and
+- **Whoever knows the columns can drop them.** On German Credit twins rank alike without the columns of sex. That costs no
+  NDCG that can be seen, and no linear ranker that was trained fair is better in any column. On hiring one must know which
+  marks are lowered. Then the rule has the true merit, the gap and the equally sharp disparity of `adversary="gaps"`, and
   hardly less tau.
-- **Where many columns tell the group, training is better than dropping.** On the census dropping sex alone leaves most of the
-  gap, and dropping what goes with it costs more NDCG than all that is trained. `adversary="gaps"` ranks twins alike, and has
-  the rule's gap and disparity, at more NDCG. `GapBoostingRanker` ranks twins alike at a cost in NDCG that cannot be seen, with
-  a wider gap than the rule's.
-- **Twins answer for twins.** Trained on given twins, rankers become more stable on all three data sets. On the census the gap
-  in exposure stays about what it was, for the linear ranker and for trees: other columns tell the group, and a twin keeps them.
-  On hiring the twin differs in all that tells it, and there the trees with twins rank the true merit better than the plain
-  trees and than the trees under the rule.
-- **A difference of means is a fairness of groups.** "exact_box" with that direction narrows the gap everywhere, on the census
-  by use of the column of sex: twins are ranked less alike than by the plain ranker.
-- **Temperature makes no list fairer.** Tau is the plain ranker's by construction. The disparity falls, and true merit with it.
-- **Re-ranking by group labels does what it promises.** `ExposureLPRanker` has no disparity and no gap in expectation, where
-  groups may be read and lists are drawn; twins rank alike on hiring and on German Credit, not on the census. It is among the
-  dearest in NDCG by the labels on hiring and on the census; on hiring the true merit is a little higher all the same.
-  `DetConstSortRanker` narrows the gap less, costs less, ranks true merit better than the plain ranker, and on German Credit and
-  the census has less disparity than the rule when equally sharp. `FAStarRanker` hardly changes lists of ten: a test of so few
-  ranks can tell little.
-- **`FairScoreSmoother` moves little here.** In queries of ten there are few alike to be drawn towards. On hiring, where it
-  moves more, true merit is lost.
-
-So, as a first try:
-
-- You can train, and know all columns that tell the group: drop them, and measure what is left.
-- You can train, and do not know them: `adversary="gaps"`, or `GapBoostingRanker` for trees.
-- You can say what a person's twin is, and the question is about twins: `adversary="given"`, or `SenSTIRBoostingRanker`.
-- You cannot train again, and may read the group when you decide: `DetConstSortRanker` for one list, `ExposureLPRanker` for
-  lists that are drawn.
-- You cannot train again, and may not read it: nothing here does much. `FairScoreSmoother` is to be tried where queries are
-  large, and `TemperatureRanker` where lists are drawn and exposure is all that is asked for.
+- **Where many columns tell the group, training is better than dropping.** On the census dropping sex alone leaves most of
+  the gap. Dropping what goes with it costs more NDCG than all that is trained. `adversary="gaps"` ranks twins alike, and
+  has the rule's gap and disparity, at more NDCG. `GapBoostingRanker` ranks twins alike at a cost in NDCG that cannot be
+  seen. Its gap is wider than the rule's.
+- **Twins answer for twins.** Trained on given twins, rankers become more stable on all three data sets. On the census the
+  gap in exposure stays about what it was, for the linear ranker and for trees, because other columns tell the group and a
+  twin keeps them. On hiring the twin differs in all that tells the group. There the trees with twins rank the true merit
+  better than the plain trees, and better than the trees under the rule.
+- **A difference of means is a fairness of groups.** "exact_box" with that direction narrows the gap everywhere. On the
+  census it does so by using the column of sex, so twins are ranked less alike than by the plain ranker.
+- **Temperature makes no list fairer.** Tau is the plain ranker's by construction. The disparity falls, and true merit with
+  it.
+- **Re-ranking by group labels does what it promises,** where groups may be read. `ExposureLPRanker` has no disparity and no
+  gap in expectation, where lists are drawn. Twins rank alike on hiring and on German Credit, not on the census. In NDCG by
+  the labels it is among the dearest on hiring and on the census. On hiring the true merit is a little higher all the same.
+  `DetConstSortRanker` narrows the gap less and costs less. It ranks true merit better than the plain ranker. On German
+  Credit and the census it has less disparity than the rule when equally sharp. `FAStarRanker` hardly changes lists of ten,
+  because a test of so few ranks can tell little.
+- **`FairScoreSmoother` moves little here.** It draws the scores of alike items together, and in queries of ten there are
+  few alike. On hiring, where it moves more, true merit is lost.
 """
 
 
@@ -420,6 +440,7 @@ def page(n_splits: int, trees: int, n_queries: int | None) -> str:
     return "\n".join(
         [
             INTRODUCTION,
+            markdown(FIRST[0], FIRST[1:]),
             NEEDS,
             markdown(NEEDED[0], NEEDED[1:]),
             LAW,

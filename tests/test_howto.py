@@ -24,8 +24,9 @@ def blocks(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_example_of_a_page_runs(page, capsys, tmp_path):
+def test_the_example_of_a_page_runs(page, capsys, tmp_path, monkeypatch):
     assert blocks(page), "a page without an example"
+    monkeypatch.chdir(tmp_path)
     script = tmp_path / f"{page.stem}.py"
     script.write_text("\n\n".join(blocks(page)), encoding="utf-8")
     runpy.run_path(str(script), run_name=page.stem)
