@@ -1,6 +1,7 @@
 """Sphinx settings. `make docs` builds the pages; with RUN_EXAMPLES=1 it runs the gallery's scripts too."""
 
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +28,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 # gallery.md has the scripts in sections and in order; the page that sphinx-gallery makes has neither.
-exclude_patterns = ["_build", "auto_examples/index.rst", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]
+templates_path = ["_templates"]
+default_role = "py:obj"  # `names` in docstrings are links where there is such a name
+exclude_patterns = ["_build", "_templates", "auto_examples/index.rst", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]
 
 # Pages are Markdown that GitHub shows as well: $math$, tables, headings as anchors. The landing page has ::: for cards.
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -68,12 +71,14 @@ sphinx_gallery_conf = {
     "filename_pattern": rf"/plot_(?!({'|'.join(lacking())})\.py)",
     "ignore_pattern": r"(^|/)_|results\.py|which_method\.py",  # shared code of the scripts, and pages
     "plot_gallery": os.environ.get("RUN_EXAMPLES") == "1",
-    "backreferences_dir": "auto_examples/backreferences",
     "parallel": 2,
+    "thumbnail_size": (480, 280),
+    "default_thumb_file": str(Path(__file__).resolve().parent / "images" / "twins.png"),  # of a script that was not run
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "remove_config_comments": True,
     "reset_modules": ("matplotlib",),
 }
 
@@ -90,6 +95,15 @@ html_theme_options = {
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"index": [], "gallery": [], "**": ["page-toc"]},
+    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
     "show_prev_next": False,
 }
+
+
+def setup(app):
+    app.connect("source-read", end_examples_where_they_end)
+
+
+def end_examples_where_they_end(app, name, source):
+    """Doctest needs an empty line after the last output of a block; no page shows it."""
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)

@@ -58,8 +58,10 @@ def test_every_page_is_listed_once_and_there():
 
 def test_the_gallery_shows_every_script_where_it_lists_it():
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^   \.\./examples/(\w+)\.py$", text, re.MULTILINE)
-    assert shown == [entry.removeprefix("auto_examples/") for entry in entries(DOCS / "gallery.md")]
+    listed = list(entries(DOCS / "gallery.md"))
+    assert re.findall(r"^:link: (\S+)$", text, re.MULTILINE) == listed
+    thumbs = re.findall(r"^:img-top: auto_examples/images/thumb/sphx_glr_(\w+)_thumb.png$", text, re.MULTILINE)
+    assert [f"auto_examples/{name}" for name in thumbs] == listed
 
 
 def test_pictures_are_small_and_used():
