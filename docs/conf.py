@@ -30,7 +30,13 @@ extensions = [
 # gallery.md has the scripts in sections and in order; the page that sphinx-gallery makes has neither.
 templates_path = ["_templates"]
 default_role = "py:obj"  # `names` in docstrings are links where there is such a name
-exclude_patterns = ["_build", "_templates", "auto_examples/index.rst", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "auto_examples/index.rst",
+    "sg_execution_times.rst",
+    "auto_examples/sg_execution_times.rst",
+]
 
 # Pages are Markdown that GitHub shows as well: $math$, tables, headings as anchors. The landing page has ::: for cards.
 myst_enable_extensions = ["dollarmath", "colon_fence"]

@@ -10,7 +10,7 @@ The data are made, so that everybody's twin is known. With ``--output picture.pn
 """
 
 # %%
-# Two rankers learn from 200 openings. The fair one is told who belongs to the group, and nothing else. It needs that in training
+# Two rankers learn from past openings. The fair one is told who belongs to the group, and nothing else. It needs that in training
 # only: to rank people it does not ask.
 import sys
 
@@ -20,7 +20,8 @@ from skfairrank import PlackettLuceRanker, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
 from skfairrank.metrics import kendall_tau_score
 
-train, test = make_hiring_ranking(200, random_state=0), make_hiring_ranking(200, random_state=1)
+n_openings = 20 if "--quick" in sys.argv else 200
+train, test = make_hiring_ranking(n_openings, random_state=0), make_hiring_ranking(n_openings, random_state=1)
 plain = PlackettLuceRanker(random_state=0).fit(train.data, train.target, qid=train.qid)
 fair = SenSTIRRanker(adversary="gaps", random_state=0)
 fair.fit(train.data, train.target, qid=train.qid, sensitive_features=train.sensitive_features)
@@ -37,9 +38,10 @@ for name, ranker in rankers.items():
 # One of the new openings. Each line is a person: on the left the place in the list, on the right the place in the list where
 # everybody is replaced by the twin.
 opening = test.qid == 0
-dark = "--dark" in sys.argv  # the documentation shows the picture on a dark page as well
-ink, colors = ("0.85", ("#4cc9f0", "#ffb454")) if dark else ("0.2", ("#0072b2", "#d55e00"))
-plt.rcParams.update({name: ink for name in ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")})
+colors = ("#0072b2", "#d55e00")
+if dark := "--dark" in sys.argv:  # the documentation shows the picture on dark pages as well
+    plt.style.use("dark_background")
+    colors = ("#4cc9f0", "#ffb454")
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained", sharey=True)
 for ax, (name, ranker) in zip(axes, rankers.items()):
     places = ranker.rank(test.data, qid=test.qid)[opening]
@@ -54,6 +56,7 @@ for ax, (name, ranker) in zip(axes, rankers.items()):
     ax.spines[:].set_visible(False)
 axes[0].invert_yaxis()
 axes[0].set_ylabel("place in the list")
+figure.supxlabel("one opening, ten people", fontsize="medium")
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 if "--output" in sys.argv:
     figure.savefig(sys.argv[sys.argv.index("--output") + 1], dpi=110, transparent=dark)
