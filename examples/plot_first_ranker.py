@@ -28,11 +28,11 @@ fair.fit(train.data, train.target, qid=train.qid, sensitive_features=train.sensi
 
 # %%
 # Kendall's tau is 1 where no two people change places, 0 where as many do as do not.
-rankers = {"plain": plain, "fair": fair}
+rankers, taus = {"plain": plain, "fair": fair}, {}
 for name, ranker in rankers.items():
     ndcg = ranker.score(test.data, test.target, qid=test.qid)
-    tau = kendall_tau_score(ranker.predict(test.data), ranker.predict(test.twin), qid=test.qid)
-    print(f"{name:5}  NDCG {ndcg:.2f}  tau with the twins {tau:.2f}")
+    taus[name] = kendall_tau_score(ranker.predict(test.data), ranker.predict(test.twin), qid=test.qid)
+    print(f"{name:5}  NDCG {ndcg:.2f}  tau with the twins {taus[name]:.2f}")
 
 # %%
 # One of the new openings. Each line is a person: on the left the place in the list, on the right the place in the list where
@@ -50,13 +50,17 @@ for ax, (name, ranker) in zip(axes, rankers.items()):
         members = test.sensitive_features[opening] == group
         lines = ax.plot([0, 1], [places[members], of_twins[members]], "o-", color=colors[group], lw=2.5, ms=9)
         lines[0].set_label(label)
-    ax.set(title=f"{name} ranker", xlim=(-0.15, 1.15), yticks=range(1, 11))
+    ax.set(
+        title=f"{name} ranker",
+        xlabel=rf"Kendall's $\tau$ over all openings: {taus[name]:.2f}",
+        xlim=(-0.15, 1.15),
+        yticks=range(1, 11),
+    )
     ax.set_xticks([0, 1], ["the list", "everybody replaced\nby the twin"])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
 axes[0].invert_yaxis()
 axes[0].set_ylabel("place in the list")
-figure.supxlabel("one opening, ten people", fontsize="medium")
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 if "--output" in sys.argv:
     figure.savefig(sys.argv[sys.argv.index("--output") + 1], dpi=110, transparent=dark)
