@@ -1,9 +1,16 @@
 """Sphinx settings. `make docs` builds the pages; with RUN_EXAMPLES=1 it runs the gallery's scripts too."""
 
 import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
 
 import skfairrank
 from skfairrank.experiments import data_folder
+from skfairrank.experiments._tasks import GERMAN_FILES
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+SCRIPTS = {path.stem.removeprefix("plot_"): path for path in sorted(EXAMPLES.glob("plot_*.py"))}
 
 project = "skfairrank"
 author = "The skfairrank developers"
@@ -16,12 +23,23 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas need no network: MathJax is part of the built pages
+    "sphinx_design",  # the cards of the landing page
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+# gallery.md has the scripts in sections and in order; the page that sphinx-gallery makes has neither.
+templates_path = ["_templates"]
+default_role = "py:obj"  # `names` in docstrings are links where there is such a name
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "auto_examples/index.rst",
+    "sg_execution_times.rst",
+    "auto_examples/sg_execution_times.rst",
+]
 
-# Pages are Markdown that GitHub shows as well: $math$, tables, headings as anchors.
-myst_enable_extensions = ["dollarmath"]
+# Pages are Markdown that GitHub shows as well: $math$, tables, headings as anchors. The landing page has ::: for cards.
+myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -31,22 +49,67 @@ numpydoc_class_members_toctree = False
 
 # Scripts are run in their own folder, from which the default folder of data files is not seen.
 os.environ["SKFAIRRANK_DATA"] = str(data_folder().resolve())
-# Figure 4 needs files that nothing can fetch: where they are not at hand its page shows the script alone.
-has_mslr = bool(os.environ.get("SKFAIRRANK_MSLR")) or (data_folder() / "mslr_sample_train.txt.gz").is_file()
+
+
+def lacking() -> list[str]:
+    """Of the scripts plot_NAME.py the names whose data or library is not at hand: their pages show the script alone."""
+    is_there = {
+        "figure4_mslr": bool(os.environ.get("SKFAIRRANK_MSLR")) or has_file("mslr_sample_train.txt.gz"),
+        "gap_boosting": has_file("adult.csv.gz") or has_file("adult.data"),
+        "torch_score": find_spec("torch") is not None,
+    }
+    if not any(map(has_file, GERMAN_FILES)):
+        is_there |= dict.fromkeys(filter(reads_german_credit, SCRIPTS), False)
+    return [name for name, there in is_there.items() if not there]
+
+
+def has_file(name: str) -> bool:
+    return (data_folder() / name).is_file()
+
+
+def reads_german_credit(name: str) -> bool:
+    return "= german_credit_people()" in SCRIPTS[name].read_text(encoding="utf-8")
+
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
-    "filename_pattern": r"\.py$" if has_mslr else r"^(?!.*plot_figure4).*\.py$",
+    "filename_pattern": rf"/plot_(?!({'|'.join(lacking())})\.py)",
     "ignore_pattern": r"(^|/)_|results\.py|which_method\.py",  # shared code of the scripts, and pages
     "plot_gallery": os.environ.get("RUN_EXAMPLES") == "1",
+    "parallel": 2,
+    "thumbnail_size": (480, 280),
+    "default_thumb_file": str(Path(__file__).resolve().parent / "images" / "twins.png"),  # of a script that was not run
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
     "reset_modules": ("matplotlib",),
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = f"skfairrank {release}"
+html_title = "skfairrank"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_sidebars = {"index": []}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,  # all sections stand in the bar
+    "navbar_align": "left",
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
+    "show_prev_next": False,
+}
+
+
+def setup(app):
+    app.connect("source-read", end_examples_where_they_end)
+
+
+def end_examples_where_they_end(app, name, source):
+    """Doctest needs an empty line after the last output of a block; no page shows it."""
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)

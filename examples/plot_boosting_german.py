@@ -1,6 +1,6 @@
 r"""
-Boosted trees made individually fair
-====================================
+How to make boosted trees individually fair
+===========================================
 
 A boosted ranker looks at the columns of sex where these help it to predict who pays back. Each applicant has a twin of the other
 sex, made by a function that exchanges the two columns. ``SenSTIRBoostingRanker`` trains LightGBM's trees on NDCG minus

@@ -1,6 +1,6 @@
 r"""
-Groups that differ, and groups that differ at equal relevance
-=============================================================
+Which gap to forgive: on the whole, or at equal relevance
+=========================================================
 
 A fair metric says which differences between items do not count. How the groups differ on the whole is one answer. How they differ
 among people of equal relevance is another: it charges a ranker only for what the labels do not explain. Which is right depends on

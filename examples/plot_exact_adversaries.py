@@ -1,6 +1,6 @@
 r"""
-The adversary in closed form: German Credit and the synthetic task
-==================================================================
+The worst hypothetical query in closed form, beside the paper's search
+======================================================================
 
 For a linear score the worst hypothetical query needs no search. What the paper finds by 40 steps of Adam, for every
 query and in every training step, is a function of the weights (``docs/exact.md`` derives it):

@@ -1,6 +1,6 @@
 r"""
-Figure 4: Microsoft Learning to Rank
-====================================
+Figure 4: what fairness costs in web search
+===========================================
 
 Queries of a search engine, 20 documents each with 135 features; the sensitive attribute is a document's QualityScore2. The
 hypothetical of a test query is its nearest other query among training and test queries in the fair metric.

@@ -1,6 +1,6 @@
 r"""
-A boosted ranker that leans less on what gives the group away
-=============================================================
+How to make trees lean less on what gives the group away
+========================================================
 
 Data as people have them: a table of the census of 1994 with categories and with missing values, which LightGBM takes as they are.
 Queries are ten people each, and an income above 50,000 dollars is relevant. The sensitive attribute is sex. It is a column, the

@@ -1,9 +1,9 @@
 r"""
-A network beside the line on German Credit
-==========================================
+Does German Credit need a network?
+==================================
 
-Does German Credit need a network? The paper ranks its people by a line. Here a network of 16 units stands beside that line, on
-the same splits, under the same adversary and with the same number of steps.
+The paper ranks the people of German Credit by a line. Here a network of 16 units stands beside that line, on the same splits,
+under the same adversary and with the same number of steps.
 
 The fair metric is learned from age. The adversary moves each feature by the gap between ages (``adversary="gaps_ascent"``, which
 takes any score). Tau is between the sorted list and the list of the same people after everyone's sex has been flipped, of which

@@ -1,6 +1,6 @@
 r"""
-LightGBM and SenSTIR in one search
-==================================
+How to compare LightGBM and SenSTIR in one search
+=================================================
 
 A boosted ranker and a fair linear one, compared on the same folds by the same scorers. ``QueryRanker`` takes ``qid``
 in any order, hands LightGBM the group sizes that it wants, and returns scores in the caller's order; so it can be a

@@ -1,6 +1,6 @@
 r"""
-A report for those who decide
-=============================
+How to write a report for those who decide
+==========================================
 
 Whoever answers for a ranker wants one page: how good are its lists, would they change if people were of another group, how
 sure is that, and what do the numbers not say? ``audit_report`` makes it, of any rankers, and ``to_html`` writes it to a file
@@ -65,3 +65,4 @@ print(report.worst_queries().head(10).to_string())
 # And each certificate can be drawn: openings from the most to the least unfair.
 CertificateDisplay(report.certificates["boosted trees"], name="boosted trees").plot()
 plt.show()
+# sphinx_gallery_thumbnail_path = 'images/report.png'

@@ -1,6 +1,6 @@
 r"""
-Choosing how fair: a search on German Credit
-============================================
+How to choose how fair: a search on German Credit
+=================================================
 
 The whole way from a table of people to a ranker that is fair enough:
 

@@ -1,6 +1,6 @@
 r"""
-How decided a policy is: temperature
-====================================
+How decided should a policy be? Choosing a temperature
+======================================================
 
 Where rankings are drawn at random by the scores, the size of the scores matters: twice as large, and every draw is closer to the
 sorted list. A boosted ranker's scores have no scale of their own. They grow with the learning rate and the number of trees, and

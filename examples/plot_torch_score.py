@@ -1,6 +1,6 @@
 r"""
-A PyTorch module as the score
-=============================
+How to train a PyTorch module as a fair score
+=============================================
 
 Who has a neural ranker in PyTorch need not write it again. A score asks for three things: values, the gradient in the parameters
 (pulled back from gradients in the scores), and the gradient in the features, along which the adversary moves items.

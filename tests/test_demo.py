@@ -120,13 +120,6 @@ def test_the_page_shows_the_rows_that_the_commands_print():
     assert published_cells([row for row in markdown_rows(text) if row[0].startswith("german_seed")]) == PUBLISHED
 
 
-def test_readme_pictures_are_there_and_small():
-    paths = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert len(paths) == 2
-    for path in paths:
-        assert (ROOT / path).read_bytes().startswith(b"\x89PNG") and (ROOT / path).stat().st_size < 200_000
-
-
 def test_table_has_standard_errors_only_over_several_splits():
     def run(data, split, seconds, *numbers):
         names = {"data": data, "family": "Baseline", "system": "Baseline", "strength": None, "ranker": None}

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _data import ROOT, public_names, shared_data
+from scipy.stats import kendalltau
 
 EXAMPLES = ROOT / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("plot_*.py"))
@@ -203,6 +204,22 @@ def test_figure4_reads_a_folder_named_as_argument(run, tmp_path):
             shutil.copyfileobj(packed, file)
     _, variables = run("plot_figure4_mslr", str(tmp_path))
     assert variables["counts"]["given"].tolist() == [42, 23, 42]
+
+
+def test_first_ranker_draws_a_line_for_each_person(run):
+    """From the place by descending score to that of the twin, in one opening; tau counts the lines that cross."""
+    text, variables = run("plot_first_ranker")
+    test, opening = variables["test"], variables["opening"]
+    figure = check_figure(n_axes=2)
+    for ax, (name, ranker) in zip(figure.axes, variables["rankers"].items(), strict=True):
+        scores, of_twins = (ranker.predict(X)[opening] for X in (test.data, test.twin))
+        places = {(1 + (scores > s).sum(), 1 + (of_twins > t).sum()) for s, t in zip(scores, of_twins)}
+        assert {tuple(line.get_ydata()) for line in ax.lines} == places and len(places) == 10
+        taus = [
+            kendalltau(ranker.predict(test.data)[test.qid == q], ranker.predict(test.twin)[test.qid == q]).statistic
+            for q in np.unique(test.qid)
+        ]
+        assert re.search(rf"^{name} +NDCG 0.\d\d  tau with the twins {np.mean(taus):.2f}$", text, re.MULTILINE)
 
 
 def test_reranking_prints_what_each_way_buys(run):

@@ -103,7 +103,7 @@ class TradeoffDisplay:
             Names of two of its scorers.
         negate : collection of str, optional
             Scorers whose sign is to be turned. Default: those that the search's scorers themselves turn, being better
-            the smaller they are, and names that begin with "neg_"; so a disparity is drawn as what it is.
+            the smaller they are, and names that begin with ``"neg_"``; so a disparity is drawn as what it is.
         **kwargs
             As for `from_cv_results`.
 
@@ -149,7 +149,7 @@ class TradeoffDisplay:
         best_index : int, optional
             The candidate to mark.
         negate : collection of str, optional
-            Scorers whose sign is to be turned. Default: names that begin with "neg_".
+            Scorers whose sign is to be turned. Default: names that begin with ``"neg_"``.
         label_by : str, optional
             Parameter whose values are the systems, one line each. Default: one line through all candidates.
         annotate_by : str, optional

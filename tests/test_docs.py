@@ -1,0 +1,78 @@
+"""The pages hang together: every link leads somewhere, every page and every script is listed once, pictures are small."""
+
+import re
+
+import pytest
+from _data import ROOT
+
+DOCS = ROOT / "docs"
+#: Written by hand; what Sphinx makes lies in folders of its own.
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
+SCRIPTS = sorted(path.stem for path in (ROOT / "examples").glob("plot_*.py"))
+
+
+def prose(page):
+    """A page without its blocks of code, and without code within lines."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def links(page):
+    """(file, anchor) of every link and picture that leads to a file of the repository."""
+    for target in re.findall(r"\]\(([^)\s]*)\)", prose(page)):
+        if not re.match(r"[a-z]+:", target):
+            path, _, anchor = target.partition("#")
+            yield (page.parent / path).resolve() if path else page, anchor
+
+
+def anchors(page):
+    """What GitHub and MyST make of headings: small letters, hyphens for spaces, nothing but letters, digits and these."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def entries(page):
+    """The pages that the toctrees of a page list."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```\{toctree\}\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in filter(None, block.splitlines()):
+            if not line.startswith(":"):
+                yield re.sub(r".*<(.*)>$", r"\1", line)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_headings_that_are_there(page):
+    for path, anchor in links(page):
+        assert path.exists(), f"{page.name} links to {path}"
+        if anchor:
+            assert anchor in anchors(path), f"{page.name} links to {path.name}#{anchor}"
+
+
+def test_every_page_is_listed_once_and_there():
+    listed = [entry for page in PAGES if page.is_relative_to(DOCS) for entry in entries(page)]
+    scripts = [f"auto_examples/{name}" for name in SCRIPTS]
+    pages = [page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES if page.is_relative_to(DOCS)]
+    assert sorted(listed) == sorted(scripts + [name for name in pages if name != "index"])
+
+
+def test_the_gallery_shows_every_script_where_it_lists_it():
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    listed = list(entries(DOCS / "gallery.md"))
+    assert re.findall(r"^:link: (\S+)$", text, re.MULTILINE) == listed
+    thumbs = re.findall(r"^:img-top: auto_examples/images/thumb/sphx_glr_(\w+)_thumb.png$", text, re.MULTILINE)
+    assert [f"auto_examples/{name}" for name in thumbs] == listed
+
+
+def test_pictures_are_small_and_used():
+    pictures = sorted((DOCS / "images").glob("*.png"))
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for path in pictures:
+        assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size < 200_000, path.name
+        assert f"images/{path.name}" in text, path.name
+
+
+def test_readme_is_a_screen_and_a_half_with_a_picture_and_both_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 100 and len(re.findall(r"!\[[^\]]+\]\(docs/images/", text)) == 1
+    assert re.search(r"^    make demo .*\n    make test ", text, re.MULTILINE)
