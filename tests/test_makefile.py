@@ -17,6 +17,7 @@ TARGETS = {
     "coverage": "coverage run -m pytest|coverage report",
     "test-oldest": "python -m pytest -m not slow tests",
     "docs": "python -m sphinx -W --keep-going -b html docs docs/_build/html",
+    "dist": "python .ci/check_dist.py dist",
     "bench": "python benchmarks/run.py",
 }
 
@@ -57,7 +58,7 @@ def test_a_target_says_what_happens_and_echoes_no_command(make, target):
     ran = [line.removeprefix("did ").strip() for line in lines if line.startswith("did ")]
     assert ran[1:] == [command for command in TARGETS[target].split("|") if command]  # first is pip, which installs
     said = [line for line in lines if not line.startswith("did ")]
-    assert said[0].startswith("Installing skfairrank and what it needs into .venv")
+    assert said[0].startswith("Installing what this needs into .venv")
     assert not any(word in line for line in said for word in ("bin/python", "--", "rm ", "echo"))
     assert len(said) == {"demo": 1, "test": 3}.get(target, 2)
     # The second time nothing is installed.
