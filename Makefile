@@ -15,7 +15,7 @@ OLDEST := .venv-oldest/.installed-$(notdir $(PYTHON))
 # Tests draw without a screen. Compiled kernels are cached beside the environment that compiled them.
 TEST_ENV = MPLBACKEND=Agg NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
 
-.PHONY: help setup demo test lint format coverage docs test-oldest dist bench clean
+.PHONY: help setup demo test lint format coverage docs test-once test-oldest dist bench clean
 # A recipe says in one line what happens; commands are not echoed (`make -n test` shows them), errors are.
 .SILENT:
 
@@ -48,9 +48,13 @@ coverage: $(DEV) ## the tests under coverage
 	$(call TEST_ENV,.venv) .venv/bin/coverage run -m pytest $(PYTEST_ARGS)
 	.venv/bin/coverage report
 
-test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests and slow tests
+test-once: $(DEV) ## of `make test` the tests that run with the newest dependencies alone
+	echo "Running the tests of numbers and scripts with the newest dependencies ..."
+	$(call TEST_ENV,.venv) .venv/bin/python -m pytest -m once tests $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests, slow tests and those of `test-once`
 	echo "Running the tests with the oldest supported dependencies ..."
-	$(call TEST_ENV,.venv-oldest) .venv-oldest/bin/python -m pytest -m "not slow" tests $(PYTEST_ARGS)
+	$(call TEST_ENV,.venv-oldest) .venv-oldest/bin/python -m pytest -m "not slow and not once" tests $(PYTEST_ARGS)
 
 # Examples run, and their figures appear, with: make docs RUN_EXAMPLES=1
 docs: $(DOCS) ## the documentation in docs/_build/html

@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 from _data import ROOT, public_names, shared_data
 
+pytestmark = pytest.mark.once
+
 EXAMPLES = ROOT / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("plot_*.py"))
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from _data import ROOT
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+pytestmark = [pytest.mark.once, pytest.mark.skipif(shutil.which("make") is None, reason="no make")]
 TARGETS = {
     "setup": "",
     "demo": "python -m skfairrank.demo",
@@ -15,7 +15,8 @@ TARGETS = {
     "lint": "ruff check .|ruff format --check .|mypy",
     "format": "ruff check --fix .|ruff format .",
     "coverage": "coverage run -m pytest|coverage report",
-    "test-oldest": "python -m pytest -m not slow tests",
+    "test-oldest": "python -m pytest -m not slow and not once tests",
+    "test-once": "python -m pytest -m once tests",
     "docs": "python -m sphinx -W --keep-going -b html docs docs/_build/html",
     "dist": "python .ci/check_dist.py dist",
     "bench": "python benchmarks/run.py",
