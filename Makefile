@@ -9,12 +9,13 @@ SHELL := /bin/bash
 DEV := .venv/.installed-$(notdir $(PYTHON))
 DEMO := .venv-demo/.installed-$(notdir $(PYTHON))
 DOCS := .venv-docs/.installed-$(notdir $(PYTHON))
+DIST := .venv-dist/.installed-$(notdir $(PYTHON))
 OLDEST := .venv-oldest/.installed-$(notdir $(PYTHON))
 
 # Tests draw without a screen. Compiled kernels are cached beside the environment that compiled them.
 TEST_ENV = MPLBACKEND=Agg NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
 
-.PHONY: help setup demo test lint format coverage docs test-oldest bench clean
+.PHONY: help setup demo test lint format coverage docs test-once test-oldest dist bench clean
 # A recipe says in one line what happens; commands are not echoed (`make -n test` shows them), errors are.
 .SILENT:
 
@@ -47,14 +48,24 @@ coverage: $(DEV) ## the tests under coverage
 	$(call TEST_ENV,.venv) .venv/bin/coverage run -m pytest $(PYTEST_ARGS)
 	.venv/bin/coverage report
 
-test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests and slow tests
+test-once: $(DEV) ## of `make test` the tests that run with the newest dependencies alone
+	echo "Running the tests of numbers and scripts with the newest dependencies ..."
+	$(call TEST_ENV,.venv) .venv/bin/python -m pytest -m once tests $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests, slow tests and those of `test-once`
 	echo "Running the tests with the oldest supported dependencies ..."
-	$(call TEST_ENV,.venv-oldest) .venv-oldest/bin/python -m pytest -m "not slow" tests $(PYTEST_ARGS)
+	$(call TEST_ENV,.venv-oldest) .venv-oldest/bin/python -m pytest -m "not slow and not once" tests $(PYTEST_ARGS)
 
 # Examples run, and their figures appear, with: make docs RUN_EXAMPLES=1
 docs: $(DOCS) ## the documentation in docs/_build/html
 	echo "Building the documentation in docs/_build/html ..."
 	MPLBACKEND=Agg RUN_EXAMPLES=$(RUN_EXAMPLES) .venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+dist: $(DIST) ## the wheel and the source distribution in dist/, tried in an empty environment
+	echo "Building the source distribution, and the wheel from it, in dist ..."
+	rm -rf dist
+	.venv-dist/bin/python -m build --outdir dist . > .venv-dist/build.log 2>&1 || { cat .venv-dist/build.log >&2; exit 1; }
+	.venv-dist/bin/python .ci/check_dist.py dist
 
 bench: $(DEV) ## the benchmarks (BENCH=--quick for less)
 	echo "Running the benchmarks ..."
@@ -62,14 +73,14 @@ bench: $(DEV) ## the benchmarks (BENCH=--quick for less)
 
 clean: ## remove environments, caches and built things
 	echo "Removing environments, caches and built things ..."
-	rm -rf .venv .venv-demo .venv-docs .venv-oldest build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	rm -rf .venv .venv-demo .venv-docs .venv-oldest .venv-dist build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	  .coverage docs/_build docs/generated docs/auto_examples
 	find skfairrank tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # $(call install,ENVIRONMENT): a new environment, never a changed one, with what the target names in NEEDS.
 define install
 $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("skfairrank needs Python 3.11 or newer, this is " + sys.version)'
-echo "Installing skfairrank and what it needs into $(1) ..."
+echo "Installing what this needs into $(1) ..."
 rm -rf $(1)
 $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install --quiet --quiet $(NEEDS)
@@ -87,6 +98,10 @@ $(DEMO): pyproject.toml
 $(DOCS): NEEDS = --editable '.[docs]'
 $(DOCS): pyproject.toml
 	$(call install,.venv-docs)
+
+$(DIST): NEEDS = build==1.3.0
+$(DIST):
+	$(call install,.venv-dist)
 
 $(OLDEST): NEEDS = --requirement .ci/oldest-requirements.txt --editable '.[test]'
 $(OLDEST): pyproject.toml .ci/oldest-requirements.txt

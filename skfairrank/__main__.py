@@ -7,7 +7,20 @@ from importlib.metadata import PackageNotFoundError, version
 
 # What the package needs, then what it can use.
 PACKAGES = ("skfairrank", "numpy", "scipy", "scikit-learn", "pandas", "numba", "POT", "autograd")
-PARTNERS = ("matplotlib", "lightgbm", "xgboost", "xgboost-cpu", "catboost", "polars", "pyarrow", "torch")
+PARTNERS = (
+    "joblib",
+    "dask",
+    "distributed",
+    "matplotlib",
+    "lightgbm",
+    "xgboost",
+    "xgboost-cpu",
+    "catboost",
+    "polars",
+    "pyarrow",
+    "skops",
+    "torch",
+)
 
 
 def versions() -> dict[str, str]:

@@ -17,9 +17,11 @@ __all__ = [
     "check_candidates",
     "columns_with_missing",
     "counterparts",
+    "is_same",
     "made_by",
     "shifted",
     "table_names",
+    "warn_of_no_effect",
     "with_effect",
 ]
 
@@ -82,12 +84,17 @@ def with_effect(X, sets):
     """The same sets of (name, candidates), with a warning for each that changes no row, as a misspelt value makes it."""
     X = as_table(X)
     for name, candidates in sets:
-        if _is_same(X, candidates):
-            warn_caller(f"The hypothetical {name!r} changes no row of X, and has no effect.")
+        if is_same(X, candidates):
+            warn_of_no_effect(name)
         yield name, candidates
 
 
-def _is_same(X, candidates) -> bool:
+def warn_of_no_effect(name: str) -> None:
+    """Warn that a set of candidates is X itself."""
+    warn_caller(f"The hypothetical {name!r} changes no row of X, and has no effect.")
+
+
+def is_same(X, candidates) -> bool:
     """Whether candidates are the rows of X, value by value; missing values are equal."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         blocks = (slice(start, start + _ROWS) for start in range(0, len(X), _ROWS))

@@ -175,8 +175,9 @@ class GapBoostingRanker(QueryRanker):
                 sensitive_features, queries.n_rows, self.categorical, owner="GapBoostingRanker"
             )
         ]
-        self.gaps_ = self._gaps(X, attributes, _categorical_columns(estimator, arguments))
-        self.weights_ = np.exp(-self.strength * self.gaps_)
+        self._column_names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        self._gap_of_column = self._measured(X, attributes, _categorical_columns(estimator, arguments))
+        self._weight_of_column = np.exp(-self.strength * self._gap_of_column)
         if self.strength == 0:
             return arguments
         if not (self.weights_ >= _NEGLIGIBLE).any():
@@ -186,8 +187,17 @@ class GapBoostingRanker(QueryRanker):
             )
         return _weighed(estimator, library, self.weights_, arguments)
 
-    def _gaps(self, X, attributes: list[Attribute], named: set) -> pd.Series:
-        """The gap of each column, by name."""
+    # What is kept are arrays, which skops stores; it stores no Series.
+    @property
+    def gaps_(self) -> pd.Series:
+        return pd.Series(self._gap_of_column, index=self._column_names, name="gap")
+
+    @property
+    def weights_(self) -> pd.Series:
+        return pd.Series(self._weight_of_column, index=self._column_names, name="gap")
+
+    def _measured(self, X, attributes: list[Attribute], named: set) -> np.ndarray:
+        """The gap of each column, shape (n_features,)."""
         differing = []
         for attribute in attributes:
             if attribute.values.min() < attribute.values.max():
@@ -197,8 +207,7 @@ class GapBoostingRanker(QueryRanker):
                     f"sensitive attribute ({attribute.name}) has one value only: no column has a gap by it. Leave it out, or fit "
                     "on rows of all groups.",
                 )
-        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        gaps = []
+        names, gaps = self._column_names, []
         for j, column in enumerate(_columns(X)):
             is_categorical = not pd.api.types.is_numeric_dtype(column.dtype) or bool(named & {j, names[j]})
             gaps.append(
@@ -206,7 +215,7 @@ class GapBoostingRanker(QueryRanker):
                 if differing
                 else 0.0
             )
-        return pd.Series(gaps, index=names, dtype=np.float64, name="gap")
+        return np.array(gaps, dtype=np.float64)
 
 
 def _columns(X) -> Iterator[pd.Series]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -173,8 +174,10 @@ class Hypotheticals(BaseEstimator):
         check_is_fitted(self, "names_")
         return _distinct([*self.names_, *(name for name, _ in _given_tables(X_hypothetical))])
 
-    def candidates(self, X, X_hypothetical=None) -> Iterator[tuple[str, object]]:
+    def candidates(self, X, X_hypothetical=None) -> Iterable[tuple[str, object]]:
         """The sets of candidates for the rows of X, one after the other, so that memory need hold no more than one of them.
+
+        They are made while one iterates over them, and made anew where one does so again.
 
         Parameters
         ----------
@@ -205,24 +208,21 @@ class Hypotheticals(BaseEstimator):
                 "There are no hypothetical rows: give hypotheticals, such as a function X -> X' that flips a column, or pass "
                 "X_hypothetical, the hypothetical counterpart of each row of X."
             )
-        return self._within_bounds(X, self._all_candidates(X, given), self.names(X_hypothetical))
+        makers = dict(zip(self.names(X_hypothetical), self._makers(X, given), strict=True))
+        return _Sets(X, makers, self._bounds)
 
-    def _within_bounds(self, X, sets, names):
-        for name, candidates in zip(names, sets, strict=True):
-            yield name, candidates if self._bounds is None else self._bounds.clip(X, candidates)
-
-    def _all_candidates(self, X, given):
+    def _makers(self, X, given):
+        """A function for each set of candidates, which makes it."""
         for name, function in zip(*self._functions, strict=True):
-            yield made_by(name, function, X, self._may_miss)
+            yield partial(made_by, name, function, X, self._may_miss)
         for _, shift in self._shifts:
-            yield shifted(X, shift)
-        if self.n_neighbors:
-            numbers = self._neighbors_of(X)
-            for of_rows in numbers.T:
-                yield _like(X, _safe_indexing(self._pool, of_rows))
+            yield partial(shifted, X, shift)
+        numbers = cache(lambda: self._neighbors_of(X).T)  # one search for all sets
+        for k in range(int(self.n_neighbors)):
+            yield lambda k=k: _like(X, _safe_indexing(self._pool, numbers()[k]))
         for name, table in given:
             table = as_table(table, name) if isinstance(table, (list, tuple)) else table
-            yield check_candidates(name, X, table, self._may_miss)
+            yield partial(check_candidates, name, X, table, self._may_miss)
 
     def _check_columns(self, X):
         if X.shape[1] != self.n_features_in_:
@@ -281,6 +281,17 @@ class Hypotheticals(BaseEstimator):
         numbers = check_array(X, dtype=np.float64)
         fair, pool_fair, _ = fair_features(numbers, self._pool_numbers, self.metric_)
         return nearest_rows(numbers, fair, self._pool_numbers, pool_fair, int(self.n_neighbors))
+
+
+class _Sets:
+    """Sets of candidates by name, which are made whenever one iterates over them."""
+
+    def __init__(self, X, makers: dict, bounds: Bounds | None):
+        self.X, self.makers, self.bounds = X, makers, bounds
+
+    def __iter__(self):
+        for name, make in self.makers.items():
+            yield name, make() if self.bounds is None else self.bounds.clip(self.X, make())
 
 
 def check_hypotheticals(hypotheticals) -> Hypotheticals:

@@ -4,6 +4,7 @@ choices that an adversary could make, and from the libraries themselves."""
 import itertools
 import pickle
 import warnings
+import weakref
 
 import lightgbm
 import numpy as np
@@ -89,7 +90,7 @@ def expected_ndcg(h, y):
     return total
 
 
-def small_problem(distances=None, rho=0.3, epsilon=0.01, gradient="exact"):
+def small_problem(distances=(), rho=0.3, epsilon=0.01, gradient="exact"):
     """Two queries of 3 and 4 rows, two hypothetical rows each; the second query counts three times the first."""
     y, offsets, weight = np.array([0.0, 1, 2, 1, 0, 0, 3]), np.array([0, 3, 7]), np.array([0.5, 1.5])
     gain, discount = NDCG().tables(y, offsets)[:2]
@@ -274,6 +275,43 @@ def test_the_fitted_model_is_the_users_own(model):
     assert len(np.unique(ranker.predict(X, **few))) < len(np.unique(ranker.predict(X)))
     assert ranker.rank(X, qid=QID).max() == 8 and ranker.sample_rankings(X, qid=QID, n_samples=3).shape == (3, len(X))
     assert ranker.score(X, Y, qid=QID) == ndcg_score(Y, ranker.predict(X), qid=QID) > 0.8
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "settings",
+    [{"random_state": 3, "subsample": 0.7, "subsample_freq": 1}, {"subsample_for_bin": 300}, {"min_child_samples": 2}],
+    ids=["seed", "bins from a sample", "small leaves"],
+)
+def test_rows_read_block_by_block_grow_the_trees_of_rows_in_one_table(kind, settings):
+    """An evaluation set makes LGBMRanker read all rows in one table, and changes nothing else without early stopping."""
+    rows = np.column_stack([X, np.arange(len(X)) % 30 == 0]).astype(kind)  # a column of rare ones, and missing values
+    rows[::7, 1] = np.nan
+    mixed = np.random.default_rng(0).permutation(len(X))
+    rows, y, qid = rows[mixed], Y[mixed], QID[mixed]
+    model = clone(LIGHTGBM).set_params(colsample_bytree=0.7, force_col_wise=True, **settings)
+    ranker = SenSTIRBoostingRanker(model, hypotheticals=[exchanged, lambda X: X + np.sin(X)], rho=0.03, random_state=0)
+    scores = ranker.fit(rows, y, qid=qid).predict(rows)
+    blocks = ranker.estimator_
+    ranker.fit(rows, y, qid=qid, eval_set=[(rows[:9], y[:9])], eval_qid=[qid[:9]])
+    assert np.array_equal(ranker.predict(rows), scores) and len(np.unique(scores)) > 30
+    assert blocks.n_features_ == 4 and (blocks.feature_importances_ == ranker.estimator_.feature_importances_).all()
+
+
+def test_no_two_sets_of_hypothetical_rows_are_in_memory_at_once():
+    alive = []
+
+    def moved(step):
+        def function(X):
+            assert not [made for made in alive if made() is not None]
+            rows = X + step
+            alive.append(weakref.ref(rows))
+            return rows
+
+        return function
+
+    fitted(hypotheticals=[moved(step) for step in (0.1, 0.2, 0.3)])
+    assert len(alive) == 6, "once for the bins, and once for the rows"
 
 
 def test_without_fairness_nobody_is_asked_for_hypothetical_rows():

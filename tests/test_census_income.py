@@ -10,6 +10,8 @@ from _data import shared_data
 
 from skfairrank.datasets import load_census_income
 
+pytestmark = pytest.mark.once
+
 # As UCI has it: no names, a blank after each comma, a last empty line; the third person comes twice.
 UCI = """\
 39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K

@@ -40,6 +40,8 @@ from skfairrank.inspection._order_changes import STATISTICS, of_intervals
 from skfairrank.postprocessing import DetConstSortRanker
 from skfairrank.scores import LinearScore, MLPScore
 
+pytestmark = pytest.mark.once
+
 # The bound
 
 

@@ -6,6 +6,8 @@ import reference
 
 from skfairrank._kernels import closed_forms as kernels
 
+pytestmark = pytest.mark.once
+
 # The shrinks of a metric's rows: the projector, one with cheaper and dearer rows beside a free one, and one of full rank.
 METRICS = {"projector": [1, 1], "mixed": [1, 0.5, -1], "no free row": [0.9, 0.3], "full": [1, 0.8, 0.5, -0.5, -2]}
 

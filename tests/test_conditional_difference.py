@@ -9,6 +9,8 @@ from skfairrank import SensitiveSubspaceMetric, SenSTIRBoostingRanker, SenSTIRRa
 from skfairrank.datasets import make_hiring_ranking
 from skfairrank.hypotheticals import Hypotheticals
 
+pytestmark = pytest.mark.once
+
 TASK = make_hiring_ranking(n_queries=60, random_state=0)
 X, Y, QID, GROUP = TASK.data, TASK.target, TASK.qid, TASK.sensitive_features
 
@@ -90,7 +92,7 @@ def test_hypotheticals_get_the_labels_in_the_order_of_the_rows(where):
         ranker = SenSTIRRanker(adversary="given", hypotheticals=source, rho=0.01, max_iter=3, random_state=0)
     else:
         lightgbm = pytest.importorskip("lightgbm")
-        model = lightgbm.LGBMRanker(n_estimators=2, verbose=-1)
+        model = lightgbm.LGBMRanker(n_estimators=2, n_jobs=1, verbose=-1)
         ranker = SenSTIRBoostingRanker(model, metric=own, hypotheticals=source, rho=0.01, random_state=0)
     ranker.fit(X[shuffled], Y[shuffled], qid=QID[shuffled].astype(str), sensitive_features=GROUP[shuffled])
     found = ranker.hypotheticals_.metric_.gaps_

@@ -13,6 +13,8 @@ from sklearn.utils.fixes import parse_version
 from skfairrank.metrics import ndcg_score, utility_score
 from skfairrank.utilities import DCG, ERR, AveragePrecision, PrecisionAtK, RecallAtK
 
+pytestmark = pytest.mark.once
+
 PAGE = (Path(__file__).parents[1] / "docs" / "conventions.md").read_text(encoding="utf-8")
 
 

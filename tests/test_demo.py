@@ -14,6 +14,8 @@ from skfairrank import demo
 from skfairrank.experiments._published import published_table
 from skfairrank.experiments._tables import MEASURES, text_table
 
+pytestmark = pytest.mark.once
+
 SYNTHETIC_SYSTEMS = ["Baseline", "Project", "SenSTIR, rho 0.0001", "SenSTIR, rho 0.0003", "SenSTIR, rho 0.001"]
 GERMAN_SYSTEMS = ["Baseline", "Project", "Drop age and sex", *(f"SenSTIR, rho {rho:g}" for rho in (0.01, 0.1, 0.3, 1))]
 

@@ -18,6 +18,8 @@ from skfairrank import QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
 from skfairrank.metrics import ndcg_score
 
+pytestmark = pytest.mark.once
+
 HIRING = make_hiring_ranking(60, random_state=0)
 X, GROUP = HIRING.data, HIRING.sensitive_features
 DIFFERENCE = X[GROUP == 1].mean(axis=0) - X[GROUP == 0].mean(axis=0)

@@ -15,6 +15,8 @@ import pytest
 from _data import ROOT, public_names, shared_data
 from scipy.stats import kendalltau
 
+pytestmark = pytest.mark.once
+
 EXAMPLES = ROOT / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("plot_*.py"))
 

@@ -28,6 +28,8 @@ from skfairrank.experiments import (
 )
 from skfairrank.experiments._comparison import Softened, make_systems, name_of, run_systems, summarize
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def packed_german():

@@ -15,6 +15,8 @@ from skfairrank.datasets import make_biased_ranking, make_hiring_ranking
 from skfairrank.inspection import invariance_regularizer
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 
+pytestmark = pytest.mark.once
+
 TASK = make_hiring_ranking(60, random_state=0)
 GIVEN = {"qid": TASK.qid, "sensitive_features": TASK.sensitive_features}
 

@@ -8,6 +8,8 @@ from scipy.spatial.distance import pdist
 from skfairrank import SensitiveSubspaceMetric
 from skfairrank.inspection import generalization_bound, invariance_regularizer
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def task():

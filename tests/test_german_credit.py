@@ -24,6 +24,8 @@ from skfairrank.datasets import (
     make_credit_ranking,
 )
 
+pytestmark = pytest.mark.once
+
 COLUMNS = [
     "Age",
     "Sex",

@@ -82,7 +82,8 @@ def test_every_set_is_made_when_its_turn_comes():
     functions = {name: lambda rows, name=name: called.append(name) or rows for name in "abc"}
     sets = Hypotheticals(functions).fit(X).candidates(X)
     assert called == []
-    assert next(sets)[0] == "a" and called == ["a"]
+    assert next(iter(sets))[0] == "a" and called == ["a"]
+    assert [name for name, _ in sets] == list("abc") and called == list("aabc"), "another reading makes them anew"
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64, bool])

@@ -18,6 +18,8 @@ from skfairrank._kernels import nearest as kernels
 from skfairrank.fair_metrics._distances import distances_between, transposed
 from skfairrank.inspection import nearest_queries
 
+pytestmark = pytest.mark.once
+
 
 def transport_cost(Z, other):
     """POT's own answer."""

@@ -18,6 +18,8 @@ from skfairrank.inspection import audit, nearest_queries
 from skfairrank.metrics import kendall_tau_score, ndcg_scorer
 from skfairrank.model_selection import QueryKFold
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def task():

@@ -14,6 +14,8 @@ from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget
 from skfairrank.scores import LinearScore
 
+pytestmark = pytest.mark.once
+
 RAW = np.random.default_rng(5).normal(size=(2, 4))
 TASK = make_task(MIXED, seed=1)
 GIVEN = {"qid": TASK.qid, "sensitive_features": TASK.qid % 2}
@@ -69,7 +71,7 @@ def check_last_entries(name, ranker):
 def test_an_interrupted_solver_has_the_history_of_its_weights(name):
     ranker, adversary = SOLVED[name]
     seen = set()
-    for found in interrupted_fits(ranker.set_params(solver="lbfgs", max_iter=500), adversary, 40):
+    for found in interrupted_fits(ranker.set_params(solver="lbfgs", max_iter=500), adversary, 13):
         seen.add(found.n_iter_)
         if found.n_iter_:
             check_last_entries(name, found)
@@ -162,7 +164,7 @@ def test_training_may_be_interrupted_at_any_line(name):
         return ranker.set_params(score_function="linear", **({"adversary": adversary} if adversary else {}))
 
     whole = whole_fits(name, 9)
-    for ranker in fits_interrupted_at_lines(make, 70):
+    for ranker in fits_interrupted_at_lines(make, 37):
         if ranker.n_iter_ < 9:
             check_is_as_far(ranker, whole)
 
@@ -174,7 +176,7 @@ def test_the_solver_may_be_interrupted_at_any_line(name):
         ranker.set_params(solver="lbfgs", max_iter=500, score_function="linear")
         return ranker if adversary is None else ranker.set_params(adversary=adversary)
 
-    for ranker in fits_interrupted_at_lines(make, 40):
+    for ranker in fits_interrupted_at_lines(make, 19):
         if ranker.n_iter_:
             check_last_entries(name, ranker)
 

@@ -19,6 +19,8 @@ from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric,
 from skfairrank._kernels import closed_forms as kernels
 from skfairrank.inspection import invariance_regularizer
 
+pytestmark = pytest.mark.once
+
 SIZES = {
     "one size": (4, 4, 4),
     "mixed": (2, 3, 5, 5),

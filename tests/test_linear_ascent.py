@@ -10,6 +10,8 @@ import reference
 from skfairrank.adversaries._linear_ascent import LinearAscent
 from skfairrank.adversaries._pairing import Pairing
 
+pytestmark = pytest.mark.once
+
 STEPS = {"subspace_step_size": 0.01, "subspace_n_steps": 20, "full_step_size": 0.001, "full_n_steps": 20}
 
 

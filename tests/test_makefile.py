@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from _data import ROOT
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+pytestmark = [pytest.mark.once, pytest.mark.skipif(shutil.which("make") is None, reason="no make")]
 TARGETS = {
     "setup": "",
     "demo": "python -m skfairrank.demo",
@@ -15,8 +15,10 @@ TARGETS = {
     "lint": "ruff check .|ruff format --check .|mypy",
     "format": "ruff check --fix .|ruff format .",
     "coverage": "coverage run -m pytest|coverage report",
-    "test-oldest": "python -m pytest -m not slow tests",
+    "test-oldest": "python -m pytest -m not slow and not once tests",
+    "test-once": "python -m pytest -m once tests",
     "docs": "python -m sphinx -W --keep-going -b html docs docs/_build/html",
+    "dist": "python .ci/check_dist.py dist",
     "bench": "python benchmarks/run.py",
 }
 
@@ -57,7 +59,7 @@ def test_a_target_says_what_happens_and_echoes_no_command(make, target):
     ran = [line.removeprefix("did ").strip() for line in lines if line.startswith("did ")]
     assert ran[1:] == [command for command in TARGETS[target].split("|") if command]  # first is pip, which installs
     said = [line for line in lines if not line.startswith("did ")]
-    assert said[0].startswith("Installing skfairrank and what it needs into .venv")
+    assert said[0].startswith("Installing what this needs into .venv")
     assert not any(word in line for line in said for word in ("bin/python", "--", "rm ", "echo"))
     assert len(said) == {"demo": 1, "test": 3}.get(target, 2)
     # The second time nothing is installed.

@@ -17,6 +17,8 @@ from skfairrank.metrics import (
 from skfairrank.plackett_luce import rank_probabilities
 from skfairrank.policies import Given
 
+pytestmark = pytest.mark.once
+
 TARGET = {0: 0.5, 1: 0.2, 2: 0.3}
 
 

@@ -22,7 +22,7 @@ from metrics_under_test import (
 
 from skfairrank.metrics import individual_exposure_disparity
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")]
 every_metric = pytest.mark.parametrize("name", METRICS)
 ragged = st.lists(st.integers(1, 50), min_size=1, max_size=6)
 short = st.lists(st.integers(1, 9), min_size=1, max_size=6)

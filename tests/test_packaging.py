@@ -181,4 +181,7 @@ def test_versions_for_a_bug_report():
     needed = {Requirement(line).name for line in PROJECT["dependencies"]}
     told = versions()
     assert needed | {"skfairrank", "Python"} <= set(told) and told["skfairrank"] == skfairrank.__version__
-    assert all(told[name] == importlib.metadata.version(name) for name in needed)
+    # Of what is used beside them all but the tests' own tools.
+    partners = {Requirement(line).name for name in ("plots", "dask", "parquet", "test") for line in EXTRAS[name]}
+    assert partners - {"hypothesis", "pytest"} <= set(told)
+    assert all(told[name] == importlib.metadata.version(name) for name in needed | (partners & set(told)))

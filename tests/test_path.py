@@ -18,6 +18,8 @@ from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanke
 from skfairrank import _path as core
 from skfairrank.inspection import invariance_regularizer
 
+pytestmark = pytest.mark.once
+
 OBLIQUE = [[1.0, 1.0, 0.0, 0.0]]
 TWO = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.5, -1.0, 0.3]]
 METRICS = {"axis": [[0.0, 2.0, 0.0, 0.0]], "oblique": OBLIQUE, "two": TWO}

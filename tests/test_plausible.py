@@ -17,6 +17,8 @@ from skfairrank.adversaries._plausible import Plausible, Reach, read_plausible
 from skfairrank.inspection import invariance_regularizer
 from skfairrank.scores import LinearScore, MLPScore, Score
 
+pytestmark = pytest.mark.once
+
 STEPS = {
     "subspace_step_size": 0.1,
     "subspace_n_steps": 12,

@@ -28,7 +28,7 @@ from skfairrank.metrics import (
 from skfairrank.plackett_luce import rank_probabilities
 from skfairrank.policies import Deterministic, Given, PlackettLuce
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")]
 every_metric = pytest.mark.parametrize("name", METRICS)
 every_metric_of_a_policy = pytest.mark.parametrize("name", OF_POLICY)
 

@@ -15,6 +15,8 @@ from skfairrank._random import draw_keys
 from skfairrank.plackett_luce import EXACT_LIMIT
 from skfairrank.utilities import NDCG
 
+pytestmark = pytest.mark.once
+
 KEY = np.uint64(0x9ABCDEF012345678)
 SIZES = (5, 1, 3, 4, 2, 5)
 TWINS = {"reinforce": reference.reinforce_of_orders, "plrank": reference.plrank_of_orders}

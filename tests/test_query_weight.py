@@ -21,6 +21,8 @@ from skfairrank import (
 from skfairrank.metrics import ndcg_score, stochastic_ndcg_score
 from skfairrank.model_selection import QueryKFold
 
+pytestmark = pytest.mark.once
+
 TASK = make_task(MIXED, seed=1, shuffle=False)
 GROUP = np.arange(len(TASK.y)) % 2
 WEIGHTS = np.random.default_rng(2).integers(0, 4, len(MIXED))

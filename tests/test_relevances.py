@@ -6,6 +6,8 @@ import pytest
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank._exposure import disparity_coefficients
 
+pytestmark = pytest.mark.once
+
 RANKERS = {
     "reinforce": PlackettLuceRanker(max_iter=10, random_state=0),
     "exact": PlackettLuceRanker(gradient="exact", max_iter=10, random_state=0),

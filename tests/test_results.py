@@ -9,6 +9,8 @@ import scipy.stats
 from _data import ROOT, shared_data
 from sklearn.utils import Bunch
 
+pytestmark = pytest.mark.once
+
 EXAMPLES = ROOT / "examples"
 
 

@@ -14,6 +14,8 @@ from skfairrank._rankers._scales import warn_of_scales
 from skfairrank.datasets import load_letor, make_biased_ranking
 from skfairrank.metrics import ndcg_score
 
+pytestmark = pytest.mark.once
+
 QID = np.repeat(np.arange(40), 10)
 
 

@@ -15,6 +15,8 @@ from skfairrank.adversaries._score_distance import about_means, effective_sizes
 from skfairrank.inspection import invariance_regularizer
 from skfairrank.scores import LinearScore, MLPScore
 
+pytestmark = pytest.mark.once
+
 CLOSED = [ExactBox(0.7, 0.1), ExactGaps(0.5, 0.1), ExactBudget(0.2, 0.5)]
 MIXED = [(2, 2), (3,), (1, 4, 5), (1, 2, 2, 3, 3, 7)]
 

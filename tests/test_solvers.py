@@ -29,6 +29,8 @@ from skfairrank.metrics import kendall_tau_score, stochastic_ndcg_score
 from skfairrank.scores import LinearScore
 from skfairrank.utilities import Tables
 
+pytestmark = pytest.mark.once
+
 TIGHT = {"solver": "lbfgs", "max_iter": 5000, "tol": 1e-7}
 OBLIQUE = np.array([[1.0, 1.0, 0.0, 0.0]])
 RAW = np.random.default_rng(5).normal(size=(7, 4)) * 2
@@ -227,7 +229,7 @@ def adam_and_lbfgs(seed):
         "exact": budget_objective(task, metric.estimator.sensitive_basis_, rho, alpha=alpha),
         "exact_box": box_objective(task, raw, rho, delta=0.02, alpha=alpha),
     }[kind]
-    adam = fit(gradient="exact", batch_size=len(sizes), learning_rate=0.03, max_iter=1500, random_state=0)
+    adam = fit(gradient="exact", batch_size=len(sizes), learning_rate=0.1, max_iter=500, random_state=0)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         solved = fit(solver="lbfgs")

@@ -13,6 +13,8 @@ from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank.metrics import group_exposure_disparity
 from skfairrank.scores import LinearScore, MLPScore
 
+pytestmark = pytest.mark.once
+
 TASK = make_task(MIXED, seed=1)
 GROUP = np.arange(len(TASK.y)) % 2
 RAW = np.random.default_rng(5).normal(size=(2, 4))

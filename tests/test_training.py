@@ -19,6 +19,8 @@ from skfairrank.metrics import stochastic_ndcg_score
 from skfairrank.scores import LinearScore
 from skfairrank.utilities import NDCG
 
+pytestmark = pytest.mark.once
+
 SIZES = (4, 1, 3, 4, 2, 3, 4)
 FAST = {"max_iter": 25, "n_samples": 5, "batch_size": 3, "random_state": 3}
 START = np.array([0.02, -0.01, 0.03, 0.0, -0.02])

@@ -13,6 +13,8 @@ from skfairrank._gradients import PLRank, Reinforce, SubsetSum
 from skfairrank.datasets import make_biased_ranking
 from skfairrank.utilities import DCG, ERR, NDCG, RBP, AveragePrecision, PrecisionAtK
 
+pytestmark = pytest.mark.once
+
 TASK = make_biased_ranking(n_queries=40, random_state=0)
 
 

@@ -18,6 +18,8 @@ from skfairrank.plackett_luce import rank_probabilities
 from skfairrank.policies import Deterministic, Given, PlackettLuce
 from skfairrank.utilities import ERR, NDCG, RBP, AveragePrecision, PrecisionAtK, RecallAtK, ReciprocalRank
 
+pytestmark = pytest.mark.once
+
 BY_POSITION = [name for name in TABLES if not name.startswith(("ERR", "reciprocal"))]
 CASCADES = [name for name in TABLES if name not in BY_POSITION]
 

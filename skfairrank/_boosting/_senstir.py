@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
 from numbers import Integral, Real
 
 import numpy as np
@@ -22,7 +21,7 @@ from skfairrank._boosting._lightgbm import LightGBM
 from skfairrank._boosting._objective import FairObjective
 from skfairrank._boosting._rows import as_known, stack_rows
 from skfairrank._boosting._xgboost import XGBoost
-from skfairrank._candidates import with_effect
+from skfairrank._candidates import is_same, warn_of_no_effect
 from skfairrank._parameters import stores_parameters
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import queries_in_fit
@@ -220,11 +219,12 @@ class SenSTIRBoostingRanker(QueryRanker):
             fit_params |= _evaluation_sets(eval_set, eval_qid, fit_params, library, model)
         weight = queries.weights(query_weight)
         weight = np.ones(queries.n_queries) if weight is None else weight / weight.mean()
-        stacked, adversary = self._attackable(X, y, queries, weight, sensitive_features, X_hypothetical)
+        stacked, adversary, hypothetical = self._attackable(X, y, queries, weight, sensitive_features, X_hypothetical)
         y = queries.group(y)
         objective = self._objective(y, queries, weight, adversary, library.n_rounds)
         evaluation = SortedUtility(make_utility(self.utility))
         self.estimator_ = library.fit(model, stacked, y, queries.sizes, objective, evaluation, fit_params)
+        hypothetical.warn()
         self.n_queries_ = queries.n_queries
         self.history_ = {name: np.array(values) for name, values in objective.history.items()}
         self.lambda_ = 0.0 if adversary is None else float(adversary.multiplier)
@@ -269,25 +269,26 @@ class SenSTIRBoostingRanker(QueryRanker):
         return fitter(self.estimator)
 
     def _attackable(self, X, y, queries, weight, sensitive_features, X_hypothetical):
-        """The rows with their hypothetical rows, and the adversary that chooses among these."""
+        """The rows with their hypothetical rows, the adversary that chooses among these, and their sets."""
         self.hypotheticals_ = self.metric_ = None
         if self.rho == 0:
-            return stack_rows(X, queries, (), 0), None
+            nothing = _Measured(X, (), None, queries)
+            return stack_rows(X, queries, nothing, 0), None, nothing
         hypotheticals = self._hypotheticals(sensitive_features, X_hypothetical)
         if self.metric is not None:
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
             self.metric_ = fit_metric(self.metric, X, sensitive_features, y, uses_directions=uses_directions)
         hypotheticals.fit(X, y, sensitive_features=sensitive_features, metric=self.metric_)
-        candidates: Iterable = with_effect(X, hypotheticals.candidates(X, X_hypothetical))
-        distances: list[np.ndarray] = []
         if self.metric is None:
             self.metric_ = hypotheticals.metric_
-        else:
-            candidates = _measured(X, candidates, self.metric_, distances)
-        stacked = stack_rows(X, queries, candidates, len(hypotheticals.names(X_hypothetical)))
         self.hypotheticals_ = hypotheticals
-        charges = np.array([queries.group(values) for values in distances]) if distances else None
-        return stacked, ListAdversary(charges, queries.sizes, weight, rho=float(self.rho), epsilon=float(self.epsilon))
+        made = hypotheticals.candidates(X, X_hypothetical)
+        sets = _Measured(X, made, None if self.metric is None else self.metric_, queries)
+        stacked = stack_rows(X, queries, sets, len(hypotheticals.names(X_hypothetical)))
+        adversary = ListAdversary(
+            sets.distances, queries.sizes, weight, rho=float(self.rho), epsilon=float(self.epsilon)
+        )
+        return stacked, adversary, sets
 
     def _hypotheticals(self, sensitive_features, X_hypothetical) -> Hypotheticals:
         """An unfitted copy of what was given, or the default."""
@@ -347,13 +348,49 @@ def _evaluation_sets(eval_set, eval_qid, fit_params, library, model) -> dict:
     return found
 
 
-def _measured(X, candidates, metric, distances: list):
-    """The candidates, each set of which is also measured: its d_X from the rows of X is appended to the list."""
-    numbers = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-    for name, rows in candidates:
-        others = check_array(rows, dtype=[np.float64, np.float32], input_name=name)
-        distances.append(distances_of_rows(numbers, others, metric))
-        yield name, rows
+class _Measured:
+    """Candidates, each set of which is measured and looked at while it is read. They may be read several times, the last counts.
+
+    Parameters
+    ----------
+    X : table, shape (n_rows, n_features)
+    sets : iterable of (name, table)
+    metric : fair metric or None
+        None: candidates cost nothing.
+    queries : Queries
+
+    Attributes
+    ----------
+    distances : list of ndarray of float, shape (n_rows,)
+        d_X between the rows of X and those of each set, query by query.
+    """
+
+    def __init__(self, X, sets, metric, queries):
+        self.X, self.sets, self.metric, self.queries = X, sets, metric, queries
+        self.distances: list[np.ndarray] = []
+        self.without_effect: list[str] = []
+
+    def __iter__(self):
+        self.distances.clear()
+        self.without_effect.clear()
+        for name, rows in self.sets:
+            if is_same(self.X, rows):
+                self.without_effect.append(name)
+            if self.metric is not None:
+                self.distances.append(self.queries.group(self._distances(name, rows)))
+            yield rows
+            del rows  # before the next set is made
+
+    def _distances(self, name, rows):
+        X, others = (
+            check_array(table, dtype=[np.float64, np.float32], input_name=source)
+            for table, source in ((self.X, "X"), (rows, name))
+        )
+        return distances_of_rows(X, others, self.metric)
+
+    def warn(self) -> None:
+        for name in self.without_effect:
+            warn_of_no_effect(name)
 
 
 class _Report:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._boosting._evaluation import SortedUtility
+from skfairrank._boosting._rows import Blocks
 
 __all__ = ["XGBoost"]
 
@@ -62,6 +63,7 @@ class XGBoost:
             settings["disable_default_eval_metric"] = True
         weights = settings.pop("feature_weights", None)
         n_blocks = X.shape[0] // len(y)
+        X = X.table() if isinstance(X, Blocks) else X
         train = self._matrix(X, np.tile(y, n_blocks), np.tile(sizes, n_blocks))
         if weights is not None:
             train.set_info(feature_weights=weights)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
+import pandas as pd
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
 from sklearn.exceptions import NotFittedError
@@ -226,9 +227,14 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         loss, disparity = (np.inf if bound is None else bound for bound in (self.max_ndcg_loss, self.max_disparity))
         curve = Curve(held_out, loss, disparity)
         self.temperature_ = curve.choose()
-        self.sorted_ndcg_, self.curve_ = curve.in_order[0], curve.table
+        self.sorted_ndcg_ = curve.in_order[0]
+        self._curve = {name: column.to_numpy() for name, column in curve.table.items()}
         self.n_queries_ = queries.n_queries
         return self
+
+    @property
+    def curve_(self) -> pd.DataFrame:
+        return pd.DataFrame(self._curve)  # what is kept are arrays, which skops stores; it stores no frames
 
     def _held_out(self, data, queries):
         """Rows of all test parts, one after the other, the number of the part that each is in, and scores by the other parts."""
