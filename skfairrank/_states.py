@@ -26,12 +26,13 @@ def write_state(path: Path, state: dict) -> None:
     state : dict
         Of arrays, numbers, strings, None, lists and further dicts with strings as keys.
     """
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     tree = json.dumps(_without_arrays(state, arrays))
+    arrays[_TREE] = np.frombuffer(tree.encode(), np.uint8)
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with open(beside, "wb") as file:
-            np.savez(file, **{_TREE: np.frombuffer(tree.encode(), np.uint8)}, **arrays)
+            np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
@@ -48,7 +49,7 @@ def read_state(path: Path) -> dict:
         If the file holds something else, or only a part of a state.
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             return _with_arrays(json.loads(arrays[_TREE].tobytes()), arrays)
     except (ValueError, TypeError, AttributeError, LookupError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{str(path)!r} holds no state of training, or only a part of one ({error}).") from error

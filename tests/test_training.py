@@ -269,7 +269,13 @@ PARTS = ["plain", "shared starts", "own starts", "no directions", "centered", "r
 def test_training_in_parts_is_training_in_one_go(name):
     whole, parts = parts_of_training(name), parts_of_training(name)
     whole.run(23)
-    for n_steps in (1, 2, 9, 0, 11):  # before, at and after the end of the plain steps, and within passes over the 7 queries
+    for n_steps in (
+        1,
+        2,
+        9,
+        0,
+        11,
+    ):  # before, at and after the end of the plain steps, and within passes over the 7 queries
         parts.run(n_steps)
     assert [np.array_equal(a, b) for a, b in zip(reached(parts), reached(whole), strict=True)] == [True] * 7
 

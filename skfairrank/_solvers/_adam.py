@@ -38,8 +38,8 @@ class Adam:
 class Training:
     """Algorithm 1 on one problem, in as many parts as one likes.
 
-    The next step depends on what `state` tells and on nothing else. So k steps and then k more are 2k steps to the bit, also where
-    `state` goes to a file in between and another `Training` of the same problem restores it.
+    The next step depends on what `state` tells and on nothing else. So k steps and then k more are 2k steps to the bit, also
+    where `state` goes to a file in between and another `Training` of the same problem restores it.
 
     Parameters
     ----------
