@@ -7,12 +7,10 @@ import hashlib
 import numbers
 import pickle
 import platform
+from importlib.metadata import version
 from types import CodeType, ModuleType
 
-import numba
 import numpy as np
-import scipy
-import sklearn
 
 import skfairrank
 
@@ -48,10 +46,11 @@ def fingerprint(ranker, problem, state, *, is_warm: bool) -> dict:
     return texts
 
 
+@functools.cache
 def versions() -> dict:
     """Of what may change the last bits of a result."""
-    modules = {"skfairrank": skfairrank, "numpy": np, "scipy": scipy, "scikit-learn": sklearn, "numba": numba}
-    return {**{name: module.__version__ for name, module in modules.items()}, "machine": platform.machine()}
+    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    return {"skfairrank": skfairrank.__version__, **others, "machine": platform.machine()}
 
 
 def _of_data(batches) -> dict:
