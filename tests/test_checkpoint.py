@@ -96,7 +96,7 @@ def assert_same(a, b):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
     elif isinstance(a, dict):
-        assert list(a) == list(b)
+        assert sorted(a) == sorted(b)
         for name in a:
             assert_same(a[name], b[name])
     elif isinstance(a, (list, tuple)):
@@ -129,7 +129,10 @@ RANKERS = {
     "average precision": PlackettLuceRanker(utility="average_precision"),
     "fair-pg": FairPGRanker(fairness_weight=2.0),
     "ascent": SenSTIRRanker(rho=0.3, epsilon=0.3, metric=SensitiveSubspaceMetric()),
-    "ascent, raw": SenSTIRRanker(rho=0.3, metric=SensitiveSubspaceMetric(scale="raw")),
+    # lambda rises in step 6 and falls to its floor in step 14, which ends the rule of the paper.
+    "ascent, raw": SenSTIRRanker(
+        rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"), epsilon=1e-4, full_step_size=0.01, subspace_init=0.5
+    ),
     "own starts": SenSTIRRanker(RAW, rho=0.3, adversary=Ascent(subspace_n_starts=None)),
     "centered": SenSTIRRanker(RAW, rho=0.3, score_distance="centered", fair_start=0.5),
     "ranges": SenSTIRRanker(RAW, rho=0.3, feature_range="train"),
@@ -158,7 +161,7 @@ def test_a_fit_that_broke_off_goes_on_to_the_same_bits(name, tmp_path):
     """Wherever it broke off, and where it breaks off more than once; nothing that was learned differs."""
     whole = fit(made(name))
     n_calls, path = Steps.n_calls, tmp_path / "run.npz"
-    for points in ([2], [0.45, 0.1, 0.2], [n_calls]):
+    for points in ([2], [0.2], [0.45, 0.1, 0.2], [n_calls]):
         for at in points:
             crash(made(name).set_callbacks(Checkpoint(path, every=3)), at if at > 1 else max(2, int(at * n_calls)))
         found = fit(made(name).set_callbacks(Checkpoint(path, every=3)))

@@ -127,20 +127,21 @@ def test_each_query_comes_once_a_call_in_random_order():
     assert seen[0] != seen[2]
 
 
-def test_a_pass_in_one_call_is_a_pass_of_fit():
-    """Of as many queries as batches hold: the same order, noise and steps."""
-    for name in STREAMED:
-        ranker = take(made(name, batch_size=4, max_iter=6, fair_start=0.3) if "fair_start" in RANKERS[name].get_params()
-                      else made(name, batch_size=4, max_iter=6), IDS)  # fmt: skip
-        assert len(IDS) == 24
-        fitted = made(name, batch_size=4, max_iter=6).set_params(
-            **({"fair_start": 0.3} if hasattr(ranker, "fair_start") else {})
-        )
-        fitted.fit(TASK.X, TASK.y, qid=TASK.qid, sensitive_features=GROUP)
-        left, right = learned(ranker), learned(fitted)
-        for other in (left, right):
-            other.pop("_last_query")
-        assert_same(left, right)
+@pytest.mark.parametrize("n_passes", [1, 3])
+@pytest.mark.parametrize("name", STREAMED)
+def test_passes_in_calls_are_passes_of_fit(name, n_passes):
+    """Of as many queries as batches hold: the same order, noise, starts of attacks and steps. Six steps are a pass."""
+    assert len(IDS) == 24
+    params = {"batch_size": 4, "max_iter": 6 * n_passes}
+    if isinstance(RANKERS[name], SenSTIRRanker):
+        params["fair_start"] = 2 / params["max_iter"]
+    ranker = made(name, **params)
+    for _ in range(n_passes):
+        take(ranker, IDS)
+    fitted = made(name, **params).fit(TASK.X, TASK.y, qid=TASK.qid, sensitive_features=GROUP)
+    assert ranker.n_queries_ == 24 * n_passes
+    found, expected = ({**learned(of), "_last_query": None, "n_queries_": 24} for of in (ranker, fitted))
+    assert_same(found, expected)
 
 
 # From call to call
