@@ -557,6 +557,9 @@ def test_where_a_checkpoint_cannot_be_it_says_so(tmp_path):
     for every in (0, 2.5, True, "10"):
         with pytest.raises(ValueError, match="give a number of training steps"):
             Checkpoint("run.npz", every=every)
+    for path in (None, "", 3, b"run.npz"):
+        with pytest.raises(TypeError, match="give the name of a file, such as 'run.npz', or of a folder"):
+            Checkpoint(path)
     assert not list(tmp_path.iterdir())
     assert repr(Checkpoint("run.npz", every=5)) == "Checkpoint('run.npz', every=5)"
 
