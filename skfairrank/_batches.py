@@ -16,7 +16,7 @@ import numpy as np
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 
-__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches"]
+__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches", "OnePass"]
 
 
 class Batch(NamedTuple):
@@ -180,6 +180,16 @@ class BatchStream:
         self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows)))
         self.stock = np.empty(0, np.int64)
 
+    def state(self) -> dict:
+        """What the next batches depend on: the states of both generators, and the queries that are left of this pass."""
+        generators = {"order": self.order_rng.bit_generator.state, "noise": self.noise_rng.bit_generator.state}
+        return {**generators, "stock": self.stock.copy()}
+
+    def restore(self, state: dict) -> None:
+        """Go on from what `state` has told, of this stream or of another one of the same source and batch size."""
+        self.order_rng.bit_generator.state, self.noise_rng.bit_generator.state = state["order"], state["noise"]
+        self.stock = np.array(state["stock"], dtype=np.int64)
+
     def take(self, n_steps: int) -> list[Batch]:
         """The next batches, `n_steps` of them or fewer."""
         source, queries, B = self.source, self.source.queries, self.batch_size
@@ -202,3 +212,33 @@ class BatchStream:
             Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s], worth)
             for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
         ]
+
+
+class OnePass:
+    """One pass over all queries of an `ArrayBatches` in random order; the last batch may be smaller than the others.
+
+    Parameters
+    ----------
+    source : ArrayBatches
+    batch_size : int
+    order_rng, noise_rng : numpy.random.Generator
+    """
+
+    def __init__(self, source: ArrayBatches, batch_size: int, order_rng, noise_rng):
+        order = order_rng.permutation(source.queries.n_queries)
+        n_full = len(order) // batch_size * batch_size
+        self.n_steps = -(-len(order) // batch_size)
+        # The streams of the batches of one size; they draw no order, since their stock is all that is asked of them.
+        self.streams = []
+        for stock, size in ((order[:n_full], batch_size), (order[n_full:], len(order) - n_full)):
+            if len(stock):
+                stream = BatchStream(source, size, order_rng, noise_rng)
+                stream.stock = stock
+                self.streams.append(stream)
+
+    def take(self, n_steps: int) -> list[Batch]:
+        """The next batches, `n_steps` of them or fewer; at least one while there are any."""
+        while self.streams and not len(self.streams[0].stock):
+            del self.streams[0]
+        stream = self.streams[0]
+        return stream.take(min(n_steps, len(stream.stock) // stream.batch_size))
