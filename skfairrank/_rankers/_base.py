@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -260,15 +259,12 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         """What the best start has found, and the attributes that tell of the others."""
         if self.solver == "lbfgs" and problem.score.is_linear:
             streams = streams[:1]  # it starts at zero
-        state = initial_state(self, problem, streams[0].initial)
-        if len(streams) == 1:
+        starts = [Start(initial_state(self, problem, own.initial), own) for own in streams]
+        if len(starts) == 1:
+            state = starts[0].state
             optimise(self, problem, state, streams[0].of_training, callbacks)
             return state, {}
-        starts = [Start(problem, state, streams[0].of_training)]
-        for own in streams[1:]:
-            other = replace(problem, regularizer=problem.regularizer.fresh(own.starts))
-            starts.append(Start(other, initial_state(self, other, own.initial), own.of_training))
-        state, objectives = best_of(self, starts, callbacks)
+        state, objectives = best_of(self, problem, starts, callbacks)
         return state, {"objectives_": objectives}
 
     def _regularizer(self, batches, y, given: Given, rng) -> Regularizer:

@@ -1,0 +1,5 @@
+"""Past one machine: searches, paths and starts on the workers of a Dask cluster, and training that they share."""
+
+from skfairrank.cluster._joblib import on_workers
+
+__all__ = ["on_workers"]
