@@ -33,6 +33,17 @@ NOTHING = Report()
 NO_STAY = np.empty(0)
 
 
+def state_of(part) -> dict:
+    """What a part of training keeps from one step to the next; a part that keeps nothing need not have a method `state`."""
+    return part.state() if hasattr(part, "state") else {}
+
+
+def restore_to(part, state: dict) -> None:
+    """Give a part of training what `state_of` has told of it."""
+    if state:
+        part.restore(state)
+
+
 class Regularizer:
     """None: what a plain ranker trains with, and what others replace.
 
@@ -50,6 +61,14 @@ class Regularizer:
 
     def begin(self, batches, score) -> None:
         """Get ready for one training set; called before the first step."""
+
+    def state(self) -> dict:
+        """What the next step depends on beside the training set: arrays, numbers and dicts of them."""
+        return {"multiplier": float(self.multiplier)}
+
+    def restore(self, state: dict) -> None:
+        """Go on from what `state` has told; called after `begin`, for this training set or, in a stream of data, another one."""
+        self.multiplier = float(state["multiplier"])
 
     def fresh(self, rng) -> Regularizer:
         """Another of the same kind and state, which `begin` has still to make ready, with a random stream of its own."""
@@ -110,6 +129,16 @@ class Invariance(Regularizer):
 
     def begin(self, batches, score):
         self.prepared = self.adversary.prepare(batches, score, self.metric, rho=self.strength, rng=self.rng)
+
+    def state(self):
+        rng = None if self.rng is None else self.rng.bit_generator.state
+        return {**super().state(), "rng": rng, "attack": state_of(self.prepared)}
+
+    def restore(self, state):
+        super().restore(state)
+        if self.rng is not None and state.get("rng") is not None:
+            self.rng.bit_generator.state = state["rng"]
+        restore_to(self.prepared, state.get("attack", {}))
 
     def pull(self, batch, theta, slope):
         attack = self.prepared.attack(batch, theta, self.multiplier)

@@ -13,8 +13,9 @@ from skfairrank._batches import ArrayBatches
 from skfairrank._gradients import make_gradient
 from skfairrank._queries import Queries
 from skfairrank._regularizers import Invariance, Regularizer
-from skfairrank._solvers import Problem, TrainingState, train
-from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, make_adversary
+from skfairrank._solvers import Problem, Training, TrainingState, train
+from skfairrank._states import read_state, write_state
+from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, GivenHypotheticals, make_adversary
 from skfairrank.metrics import stochastic_ndcg_score
 from skfairrank.scores import LinearScore
 from skfairrank.utilities import NDCG
@@ -228,6 +229,70 @@ def test_fair_start_resets_the_optimiser():
     np.testing.assert_array_equal(fits[0], plain.coef_)
     assert np.abs(fits[1] - fits[0]) == pytest.approx(0.01, rel=1e-3)  # every weight moves by the learning rate
     assert not np.array_equal(fits[2], fits[0])
+
+
+# In parts
+
+
+def parts_of_training(name):
+    """A new problem each time, of which nothing is shared: with streams, lambda and an attack that have states of their own."""
+    X, y, qid = problem(seed=4)
+    source, metric = batches_of(X, y, qid), fitted_metric(directions(2))
+    adversary = {
+        "shared starts": Ascent(epsilon=0.3, subspace_n_starts=3),
+        "own starts": Ascent(epsilon=1e-4, subspace_n_starts=None, dual_step="budget"),
+        "no directions": Ascent(dual_step="paper"),
+        "centered": Ascent(score_distance="centered"),
+        "ranges": Ascent(feature_range=(-1.0, 1.0)),
+        "box": ExactBox(0.2),
+        "given": GivenHypotheticals(epsilon=1e-3).among([X + 0.3, X[::-1].copy()]),
+    }.get(name)
+    if name == "no directions":
+        metric = fitted_metric(None)
+    regularizer = Regularizer()
+    if adversary is not None:
+        regularizer = Invariance(adversary, metric, strength=0.5, n_plain=4, rng=np.random.default_rng(11))
+    state = TrainingState(START.copy(), multiplier=regularizer.multiplier)
+    setting = Problem(source, LinearScore(), make_gradient("reinforce", 5), regularizer, 0.01)
+    return Training(setting, state, source.stream(3, *streams()), 0.05)
+
+
+def reached(training):
+    state = training.reached
+    return [state.theta, state.n_iter, state.multiplier, *state.history.values()]
+
+
+PARTS = ["plain", "shared starts", "own starts", "no directions", "centered", "ranges", "box", "given"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_training_in_parts_is_training_in_one_go(name):
+    whole, parts = parts_of_training(name), parts_of_training(name)
+    whole.run(23)
+    for n_steps in (
+        1,
+        2,
+        9,
+        0,
+        11,
+    ):  # before, at and after the end of the plain steps, and within passes over the 7 queries
+        parts.run(n_steps)
+    assert [np.array_equal(a, b) for a, b in zip(reached(parts), reached(whole), strict=True)] == [True] * 7
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("n_first", [0, 2, 4, 13])
+def test_training_goes_on_from_a_state_in_a_file(name, n_first, tmp_path):
+    """All that the next step depends on is in it: nothing is shared with the training that goes on."""
+    whole, first, second = (parts_of_training(name) for _ in range(3))
+    whole.run(23)
+    first.run(n_first)
+    write_state(tmp_path / "state.npz", first.state())
+    first.run(5)  # does not change what was told
+    second.restore(read_state(tmp_path / "state.npz"))
+    second.run(23 - n_first)
+    assert [np.array_equal(a, b) for a, b in zip(reached(second), reached(whole), strict=True)] == [True] * 7
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 # Batches

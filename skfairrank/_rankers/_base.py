@@ -14,6 +14,7 @@ from skfairrank._arguments import names_queries
 from skfairrank._features import validate_features
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
+from skfairrank._rankers._keeping import check_checkpoint, open_keeper
 from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
@@ -249,23 +250,29 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         problem = make_problem(self, given, streams[0].starts)
         warn_of_data(self, problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
-        state, objectives = self._optimised(problem, streams[: 1 if is_warm else None], callbacks)
+        state, objectives = self._optimised(problem, streams[: 1 if is_warm else None], callbacks, is_warm)
         finish(self, state, **objectives)
         warn_of_end(self, state)
         callbacks.end()
         return self
 
-    def _optimised(self, problem, streams, callbacks):
+    def _optimised(self, problem, streams, callbacks, is_warm):
         """What the best start has found, and the attributes that tell of the others."""
         if self.solver == "lbfgs" and problem.score.is_linear:
             streams = streams[:1]  # it starts at zero
         starts = [Start(initial_state(self, problem, own.initial), own) for own in streams]
         if len(starts) == 1:
-            state = starts[0].state
-            optimise(self, problem, state, streams[0].of_training, callbacks)
+            state, own, keeper = starts[0].state, streams[0].of_training, None
+            if callbacks.checkpoint is not None:
+                keeper = open_keeper(callbacks.checkpoint, self, problem, state, own, is_warm=is_warm)
+            optimise(self, problem, state, own, callbacks, keeper)
             return state, {}
         state, objectives = best_of(self, problem, starts, callbacks)
         return state, {"objectives_": objectives}
+
+    def _check_checkpoint(self) -> None:
+        """What `skfairrank.callbacks.Checkpoint` asks before training."""
+        check_checkpoint(self)
 
     def _regularizer(self, batches, y, given: Given, rng) -> Regularizer:
         """What training subtracts from the utility: what tells one trained ranker from another.
@@ -283,7 +290,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     def _fitted_attributes(self, state) -> dict:
         history = {name: values[: state.n_iter].copy() for name, values in state.history.items()}
         attributes = self._scored_by(make_score(self.score_function), state.theta.copy(), self.n_features_in_)
-        attributes |= {"n_iter_": state.n_iter, "history_": history, "_forces": state.forces}
+        attributes |= {"n_iter_": state.n_iter, "history_": history, "_forces": state.forces, "_resume": state.resume}
         if state.validation_scores is not None:
             attributes["validation_scores_"] = state.validation_scores
         return attributes

@@ -10,13 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 from skfairrank._rankers._progress import EarlyStopping, Progress
 from skfairrank._rankers._scales import warn_of_scales
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
-from skfairrank._solvers import Problem, TrainingState, solve, train
+from skfairrank._solvers import Problem, Training, TrainingState, solve
 from skfairrank._warnings import warn_caller
 
-__all__ = ["finish", "optimise", "warn_of_data", "warn_of_end"]
+__all__ = ["finish", "optimise", "resume_after", "warn_of_data", "warn_of_end"]
 
 
-def optimise(ranker, problem: Problem, state: TrainingState, streams, callbacks=None) -> None:
+def optimise(ranker, problem: Problem, state: TrainingState, streams, callbacks=None, keeper=None) -> None:
     """Solve a problem by the ranker's settings, in place on `state`.
 
     Parameters
@@ -26,34 +26,55 @@ def optimise(ranker, problem: Problem, state: TrainingState, streams, callbacks=
     streams : tuple of numpy.random.Generator
         For the order of the queries, the noise, and the split of early stopping.
     callbacks : Callbacks, optional
+    keeper : skfairrank._rankers._keeping.Keeper, optional
+        Only with solver="adam".
     """
-    run = _solve if ranker.solver == "lbfgs" else _train
-    run(ranker, problem, state, streams, callbacks)
-    relax = float(getattr(ranker, "relax", 0.0))
-    if relax == 0 or problem.regularizer.strength == 0 or state.interrupted:
+    kept = None if keeper is None else keeper.saved_in("refit") or keeper.saved_in("finished")
+    if kept is not None:  # this stage of training was done before
+        n_iter = kept["result"]["n_iter"] if "result" in kept else kept["n_first"]
+        Progress(ranker, int(ranker.max_iter), callbacks).go_on_from(n_iter)
+    elif ranker.solver == "lbfgs":
+        _solve(ranker, problem, state, streams, callbacks)
+    else:
+        _train(ranker, problem, state, streams, callbacks, keeper=keeper)
+    if kept is not None and "result" in kept:
+        state.restore(kept["result"])
         return
-    _refit(ranker, problem, state, streams, relax)
+    relax = float(getattr(ranker, "relax", 0.0))
+    if relax > 0 and problem.regularizer.strength > 0 and not state.interrupted:
+        _refit(ranker, problem, state, streams, relax, keeper)
+    if keeper is not None and not state.interrupted:
+        keeper.finish(state.result())
 
 
-def _refit(ranker, problem, state, streams, relax):
+def _refit(ranker, problem, state, streams, relax, keeper=None):
     """After the relaxed lasso: weights and directions that are zero stay so, the others are fitted with less of the penalty."""
-    box, first, steps = problem.regularizer.prepared, state.history, state.n_iter
+    saved = None if keeper is None else keeper.saved_in("refit")
+    if saved is not None:
+        state.planned, state.history, state.n_iter = saved["planned"], saved["first"], saved["n_first"]
+    first, steps = state.history, state.n_iter
     rho, n_plain = problem.regularizer.strength, problem.regularizer.n_plain
     problem.regularizer.strength, problem.regularizer.n_plain = rho * (1.0 - relax), 0
-    state.n_iter, state.forces = 0, None
+    state.n_iter, state.history, state.forces, state.resume = 0, {}, None, None
     try:
         if ranker.solver == "lbfgs":
-            _solve(ranker, problem, state, streams, None, box.zeros(state.theta))
+            _solve(ranker, problem, state, streams, None, problem.regularizer.prepared.zeros(state.theta))
         else:
-            largest = max(float(np.abs(state.theta).max()), np.finfo(float).tiny)
-            zeros = box.zeros(state.theta, tolerance=2.0 * float(ranker.learning_rate) / largest)
-            projector = box.projector(zeros)
-            state.theta = projector @ state.theta
-            _train(ranker, problem, state, streams, None, projector)
+            projector = _keep_zeros(ranker, problem, state) if saved is None else saved["projector"]
+            known = {"planned": state.planned, "first": first, "n_first": steps, "projector": projector}
+            _train(ranker, problem, state, streams, None, projector, keeper, "refit", known)
     finally:
         problem.regularizer.strength, problem.regularizer.n_plain = rho, n_plain
     state.n_iter += steps
     state.history = {name: np.r_[first[name], state.history[name]] for name in first}
+
+
+def _keep_zeros(ranker, problem, state) -> np.ndarray:
+    """Put the parameters on the zeros that they are near, and return the projector that keeps them there."""
+    box, largest = problem.regularizer.prepared, max(float(np.abs(state.theta).max()), np.finfo(float).tiny)
+    projector = box.projector(box.zeros(state.theta, tolerance=2.0 * float(ranker.learning_rate) / largest))
+    state.theta = projector @ state.theta
+    return projector
 
 
 def _solve(ranker, problem, state, streams, callbacks, zeros=None):
@@ -72,8 +93,9 @@ def _solve(ranker, problem, state, streams, callbacks, zeros=None):
     )
 
 
-def _train(ranker, problem, state, streams, callbacks, projector=None):
-    state.planned += int(ranker.max_iter)
+def _train(ranker, problem, state, streams, callbacks, projector=None, keeper=None, stage="first", known=None):
+    max_iter = int(ranker.max_iter)
+    state.planned += max_iter
     order_rng, noise_rng, split_rng = streams
     stopping = None
     if ranker.early_stopping:
@@ -83,21 +105,31 @@ def _train(ranker, problem, state, streams, callbacks, projector=None):
         stopping = EarlyStopping(ranker, problem, problem.batches.subset(held_out), len(kept))
         problem = copy.copy(problem)
         problem.batches = problem.batches.subset(kept)
-    train(
-        problem,
-        state,
-        max_iter=int(ranker.max_iter),
-        batch_size=int(ranker.batch_size),
-        learning_rate=float(ranker.learning_rate),
-        order_rng=order_rng,
-        noise_rng=noise_rng,
-        progress=Progress(ranker, int(ranker.max_iter), callbacks, stopping),
-        projector=projector,
-    )
+    stream = problem.batches.stream(int(ranker.batch_size), order_rng, noise_rng)
+    training = Training(problem, state, stream, float(ranker.learning_rate), projector)
+    progress, is_stopped = Progress(ranker, max_iter, callbacks, stopping, keeper), False
+    if keeper is not None:
+        n_iter = keeper.begin(stage, training, stopping, **(known or {}))
+        is_stopped = progress.go_on_from(n_iter)
+        keeper.is_cut_short |= is_stopped
+    if not is_stopped:
+        training.run(max_iter - state.n_iter, progress)
+    if not (state.interrupted or stopping is not None or projector is not None):
+        state.resume = resume_after(training, order_rng, noise_rng)
     if stopping is not None:
         state.validation_scores = np.array(stopping.scores)
         if stopping.best_theta is not None:
             state.theta = stopping.best_theta
+
+
+def resume_after(training: Training, order_rng, noise_rng) -> dict:
+    """What further steps, on other data, depend on beside the parameters and their number."""
+    return {
+        "optimizer": training.optimizer.state(),
+        "regularizer": training.problem.regularizer.state(),
+        "order": order_rng.bit_generator.state,
+        "noise": noise_rng.bit_generator.state,
+    }
 
 
 def _hold_out(ranker, n: int, rng):

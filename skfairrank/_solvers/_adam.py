@@ -1,4 +1,4 @@
-"""Algorithm 1 of Bower et al. (2021): stochastic ascent by Adam."""
+"""Algorithm 1 of Bower et al. (2021): stochastic ascent by Adam, in one go or in parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skfairrank._regularizers import NOTHING
 from skfairrank._solvers._problem import HISTORY, Problem, TrainingState
 from skfairrank._threads import one_blas_thread
 
-__all__ = ["train"]
+__all__ = ["Training", "train"]
 
 
 class Adam:
@@ -28,9 +28,140 @@ class Adam:
         first, second = _linear.adam_factors(self.t, self.learning_rate)
         _linear.adam_step(theta, slope, self.m, self.v, first, second)
 
+    def state(self) -> dict:
+        return {"m": self.m.copy(), "v": self.v.copy(), "t": self.t}
 
-# Products of matrices as small as a batch wait for BLAS threads most of the time, and their number would change bits.
-@one_blas_thread()
+    def restore(self, state: dict) -> None:
+        self.m[:], self.v[:], self.t = state["m"], state["v"], state["t"]
+
+
+class Training:
+    """Algorithm 1 on one problem, in as many parts as one likes.
+
+    The next step depends on what `state` tells and on nothing else. So k steps and then k more are 2k steps to the bit, also
+    where `state` goes to a file in between and another `Training` of the same problem restores it.
+
+    Parameters
+    ----------
+    problem : Problem
+    reached : TrainingState
+        Where training begins. Its parameters, number of steps, history and multiplier are kept up to date.
+    stream : object
+        Mini-batches: ``take(n)`` gives the next n of them or fewer, and `state` and `restore` tell where it is.
+    learning_rate : float
+    projector : ndarray, shape (n_parameters, n_parameters), optional
+        Keeps parameters in the subspace onto which it projects.
+    """
+
+    # Products of matrices as small as a batch wait for BLAS threads most of the time, and their number would change bits.
+    @one_blas_thread()
+    def __init__(self, problem: Problem, reached: TrainingState, stream, learning_rate: float, projector=None):
+        self.problem, self.reached, self.stream, self.projector = problem, reached, stream, projector
+        self.optimizer = Adam(len(reached.theta), learning_rate)
+        problem.regularizer.begin(problem.batches, problem.score)
+
+    def state(self) -> dict:
+        """What the next step depends on: a dict of arrays, numbers and further dicts, which training does not change any more."""
+        reached = self.reached
+        return {
+            "theta": reached.theta.copy(),
+            "n_iter": reached.n_iter,
+            "history": {name: values[: reached.n_iter].copy() for name, values in reached.history.items()},
+            "optimizer": self.optimizer.state(),
+            "regularizer": self.problem.regularizer.state(),
+            "stream": self.stream.state(),
+        }
+
+    def restore(self, state: dict) -> None:
+        """Go on from what `state` has told, of this training or of another one of the same problem."""
+        reached, regularizer = self.reached, self.problem.regularizer
+        reached.theta, reached.n_iter = np.array(state["theta"], dtype=np.float64), int(state["n_iter"])
+        reached.history = {name: np.array(values) for name, values in state["history"].items()}
+        self.optimizer.restore(state["optimizer"])
+        regularizer.restore(state["regularizer"])
+        self.stream.restore(state["stream"])
+        reached.multiplier = regularizer.multiplier
+
+    @one_blas_thread()
+    def run(self, n_steps: int, progress=None) -> None:
+        """Take so many steps more; or fewer, where `progress` or Ctrl-C ends them.
+
+        After Ctrl-C parameters, history and multiplier are those of the last whole step. What else training keeps may be ahead of
+        them, so that no further part can follow.
+
+        Parameters
+        ----------
+        n_steps : int
+        progress : object, optional
+            ``progress(reached)`` is called after step ``progress.next_look(n_iter)``; a true answer ends training.
+
+        Raises
+        ------
+        ValueError
+            If parameters or gradients are not finite.
+        """
+        problem, state, optimizer, projector = self.problem, self.reached, self.optimizer, self.projector
+        batches, score, regularizer, gradient, alpha = (
+            problem.batches,
+            problem.score,
+            problem.regularizer,
+            problem.gradient,
+            problem.alpha,
+        )
+        theta, last = state.theta, state.n_iter + n_steps
+        slope, discount, is_weighted = np.empty_like(theta), batches.discount, batches.is_weighted
+        history = state.history = _longer(state.history, state.n_iter, n_steps)
+        utilities, values, distances, multipliers = history.values()
+        done = state.n_iter, theta.copy(), regularizer.multiplier
+        try:
+            while state.n_iter < last:
+                look = last if progress is None else min(last, progress.next_look(state.n_iter))
+                for batch in self.stream.take(look - state.n_iter):
+                    step = state.n_iter
+                    if step == regularizer.n_plain > 0:
+                        optimizer.reset()
+                    h = score.values_of_rows(theta, batch.X, batch.rows)
+                    in_scores, utility = gradient(batch, h, discount)
+                    value = regularizer.pull_scores(batch, h, gradient, in_scores)
+                    if is_weighted:
+                        scale_rows(batch.weight, batch.offsets, in_scores)
+                        utility *= batch.weight
+                    score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / len(utility), slope)
+                    report = regularizer.pull(batch, theta, slope) if step >= regularizer.n_plain else NOTHING
+                    utilities[step] = _linear.mean(utility)
+                    values[step] = value + report.regularizer
+                    distances[step], multipliers[step] = report.query_distance, regularizer.multiplier
+                    if alpha:
+                        slope -= alpha * theta
+                    if projector is not None:
+                        slope = projector @ slope
+                    optimizer.step(theta, slope)
+                    if projector is not None:
+                        theta[:] = projector @ theta
+                    # What belongs together changes at once.
+                    done = step + 1, theta.copy(), regularizer.multiplier
+                    state.n_iter = step + 1
+                if not (np.isfinite(theta).all() and np.isfinite(optimizer.v).all()):
+                    raise ValueError(
+                        "Training diverged: weights or gradients are not finite. Scale the features (StandardScaler), or lower "
+                        "learning_rate, rho or fairness_weight, or an attack's step size."
+                    )
+                state.multiplier = regularizer.multiplier
+                if progress is not None and state.n_iter == look and progress(state):
+                    break
+        except KeyboardInterrupt:  # it may come within a step, which then does not count
+            state.n_iter, theta[:], regularizer.multiplier = done
+            state.interrupted = True
+        state.multiplier = regularizer.multiplier
+        state.history = {name: entries[: state.n_iter] for name, entries in history.items()}
+
+
+def _longer(history: dict, n_iter: int, n_steps: int) -> dict:
+    """The history of the steps so far, with room for more."""
+    so_far = {name: history.get(name, np.empty(0))[:n_iter] for name in HISTORY}
+    return {name: np.concatenate([entries, np.zeros(n_steps)]) for name, entries in so_far.items()}
+
+
 def train(
     problem: Problem,
     state: TrainingState,
@@ -43,7 +174,7 @@ def train(
     progress=None,
     projector=None,
 ) -> None:
-    """Run Algorithm 1, in place on `state`.
+    """Run Algorithm 1 in one go, in place on `state`, up to step `max_iter`.
 
     Parameters
     ----------
@@ -51,68 +182,13 @@ def train(
     state : TrainingState
     max_iter, batch_size, learning_rate : int, int, float
     order_rng, noise_rng : numpy.random.Generator
-    progress : object, optional
-        ``progress(state)`` is called after step ``progress.next_look(n_iter)``; a true answer ends training.
-    projector : ndarray, shape (n_parameters, n_parameters), optional
-        Keeps parameters in the subspace onto which it projects.
+    progress, projector : optional
+        As for `Training`.
 
     Raises
     ------
     ValueError
         If parameters or gradients are not finite.
     """
-    batches, score, regularizer, gradient, alpha = (
-        problem.batches,
-        problem.score,
-        problem.regularizer,
-        problem.gradient,
-        problem.alpha,
-    )
-    theta, optimizer = state.theta, Adam(len(state.theta), learning_rate)
-    slope, discount, is_weighted = np.empty_like(theta), batches.discount, batches.is_weighted
-    history = state.history = {name: np.zeros(max_iter) for name in HISTORY}
-    utilities, values, distances, multipliers = history.values()
-    regularizer.begin(batches, score)
-    stream = batches.stream(batch_size, order_rng, noise_rng)
-    done = state.n_iter, theta.copy(), regularizer.multiplier
-    try:
-        while state.n_iter < max_iter:
-            look = max_iter if progress is None else min(max_iter, progress.next_look(state.n_iter))
-            for batch in stream.take(look - state.n_iter):
-                step = state.n_iter
-                if step == regularizer.n_plain > 0:
-                    optimizer.reset()
-                h = score.values_of_rows(theta, batch.X, batch.rows)
-                in_scores, utility = gradient(batch, h, discount)
-                value = regularizer.pull_scores(batch, h, gradient, in_scores)
-                if is_weighted:
-                    scale_rows(batch.weight, batch.offsets, in_scores)
-                    utility *= batch.weight
-                score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / len(utility), slope)
-                report = regularizer.pull(batch, theta, slope) if step >= regularizer.n_plain else NOTHING
-                utilities[step] = _linear.mean(utility)
-                values[step] = value + report.regularizer
-                distances[step], multipliers[step] = report.query_distance, regularizer.multiplier
-                if alpha:
-                    slope -= alpha * theta
-                if projector is not None:
-                    slope = projector @ slope
-                optimizer.step(theta, slope)
-                if projector is not None:
-                    theta[:] = projector @ theta
-                # What belongs together changes at once.
-                done = step + 1, theta.copy(), regularizer.multiplier
-                state.n_iter = step + 1
-            if not (np.isfinite(theta).all() and np.isfinite(optimizer.v).all()):
-                raise ValueError(
-                    "Training diverged: weights or gradients are not finite. Scale the features (StandardScaler), or lower "
-                    "learning_rate, rho or fairness_weight, or an attack's step size."
-                )
-            state.multiplier = regularizer.multiplier
-            if progress is not None and state.n_iter == look and progress(state):
-                break
-    except KeyboardInterrupt:  # it may come within a step, which then does not count
-        state.n_iter, theta[:], regularizer.multiplier = done
-        state.interrupted = True
-    state.multiplier = regularizer.multiplier
-    state.history = {name: entries[: state.n_iter] for name, entries in history.items()}
+    stream = problem.batches.stream(batch_size, order_rng, noise_rng)
+    Training(problem, state, stream, learning_rate, projector).run(max_iter - state.n_iter, progress)

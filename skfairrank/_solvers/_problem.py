@@ -60,10 +60,23 @@ class TrainingState:
     forces: np.ndarray | None = None
     #: Held-out objective after each pass; None without early stopping.
     validation_scores: np.ndarray | None = None
+    #: What a further step depends on beside the parameters, for `partial_fit`; None where they are not those of the last step.
+    resume: dict | None = None
     interrupted: bool = False
     #: Where it was interrupted, if that was not at `n_iter` of this state.
     interrupted_at: str = ""
     converged: bool = True
+
+    #: What training has found, of all that is above.
+    _RESULT = ("theta", "n_iter", "planned", "history", "multiplier", "validation_scores", "resume")
+
+    def result(self) -> dict:
+        """What a fit by Adam takes over from here, as a dict of arrays, numbers and further dicts."""
+        return {name: getattr(self, name) for name in self._RESULT}
+
+    def restore(self, result: dict) -> None:
+        for name in self._RESULT:
+            setattr(self, name, result[name])
 
 
 def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -159,6 +159,13 @@ class _PreparedAscent:
     def __init__(self, kernel, dual_step):
         self.kernel, self.dual_step = kernel, dual_step
 
+    def state(self):
+        return {"dual_step": self.dual_step.state(), "starts": self.kernel.state()}
+
+    def restore(self, state):
+        self.dual_step.restore(state["dual_step"])
+        self.kernel.restore(state["starts"])
+
     def attack(self, batch, theta, multiplier):
         regularizer, distance, gradient = self.kernel.attack(batch, theta, multiplier, self.dual_step.most_spent)
         if not (isfinite(regularizer) and isfinite(distance)):
@@ -201,6 +208,15 @@ class DualStep:
     def _keep_budget(self):
         # With this bound the steps of lambda are bounded, so that it neither runs away nor takes long to come back.
         self.is_paper, self.most_spent = False, 2.0 * self.epsilon
+
+    def state(self) -> dict:
+        """Which rule is at work, and whether lambda has risen under the paper's."""
+        return {"is_paper": self.is_paper, "has_risen": bool(self._has_risen)}
+
+    def restore(self, state: dict) -> None:
+        self._has_risen = state["has_risen"]
+        if self.is_paper and not state["is_paper"]:
+            self._keep_budget()
 
     def __call__(self, lambda_: float, distance: float) -> float:
         if not self.is_paper:

@@ -24,7 +24,11 @@ class Attack(NamedTuple):
 
 
 class Prepared(Protocol):
-    """An adversary at work on one training set."""
+    """An adversary at work on one training set.
+
+    One that keeps something from one attack to the next, other than the generator that it was given, has `state` and `restore` as
+    well, as `skfairrank.adversaries._ascent.DualStep` has them.
+    """
 
     #: Whether `value`, `dual_norm` and `minimize` of `ClosedForm` are there.
     is_closed_form: bool

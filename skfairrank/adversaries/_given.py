@@ -110,6 +110,12 @@ class _PreparedGiven:
         self.candidates, self.costs = candidates, costs
         self.score, self.rho, self.dual_step = score, rho, dual_step
 
+    def state(self):
+        return {"dual_step": self.dual_step.state()}
+
+    def restore(self, state):
+        self.dual_step.restore(state["dual_step"])
+
     def attack(self, batch, theta, multiplier):
         rows, sizes = batch.rows, np.diff(batch.offsets)
         h = self.score.values_of_rows(theta, batch.X, rows)

@@ -87,6 +87,13 @@ class LinearAscent:
         # The same few sizes come up again and again where items share starts.
         self._paths_for = lru_cache(maxsize=16 if n_starts else 1)(self._lay_out)
 
+    def state(self) -> dict:
+        """Starts that are drawn and not used yet; the generator itself belongs to whom it was taken from."""
+        return {"stock": self._stock[self._used :].copy()}
+
+    def restore(self, state: dict) -> None:
+        self._stock, self._used = np.array(state["stock"], dtype=np.float64), 0
+
     def attack(self, batch, w, lambda_, most_spent):
         """Attack a batch of queries at weights w.
 
