@@ -4,8 +4,8 @@ Every query writes only its own slots, so results do not depend on the number of
 release the GIL, rather than numba's parallel loops: those abort the process when two joblib threads enter them at once, or
 after a fork.
 
-Within a task of a Dask worker there is one thread, since the worker has as many tasks at work as it has threads. Who wants more sets
-NUMBA_NUM_THREADS in the environment of the workers.
+Within a task of a Dask worker there is one thread, since the worker has as many tasks at work as it has threads. Who wants more
+sets NUMBA_NUM_THREADS in the environment of the workers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 
 import cloudpickle
-import dask
 import joblib
 import numpy as np
 import pytest

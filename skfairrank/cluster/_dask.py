@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["client_of", "import_distributed"]
+import pickle
+from uuid import uuid4
+
+__all__ = ["client_of", "import_distributed", "send"]
 
 
 def import_distributed():
@@ -36,3 +39,17 @@ def client_of(client):
     if not isinstance(client, distributed.Client):
         raise TypeError(f"client is a {type(client).__name__}: give a distributed.Client, as in Client(cluster).")
     return client
+
+
+def send(client, data):
+    """A future of data that outlives the loss of workers.
+
+    What `Client.scatter` sends is gone with the worker that has it, for copies are thrown away while no task waits for them; and
+    some versions tear dicts, such as the metadata that a search routes, into their entries. This is the result of a task instead:
+    it is made again, from bytes that the scheduler keeps.
+    """
+    import cloudpickle
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
+        return client.submit(pickle.loads, cloudpickle.dumps(data), key=f"{type(data).__name__}-{uuid4().hex}")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from contextlib import contextmanager
-from uuid import uuid4
 
 import joblib
 
 from skfairrank._threads import one_blas_thread
-from skfairrank.cluster._dask import client_of
+from skfairrank.cluster._dask import client_of, send
 
 __all__ = ["on_workers"]
 
@@ -18,10 +16,10 @@ __all__ = ["on_workers"]
 def on_workers(client=None):
     """Within the context, what joblib shares out runs on the workers of a Dask cluster: searches, `n_init`, `senstir_path`.
 
-    It is ``joblib.parallel_config("dask")`` with two differences. What many tasks need, such as X, joblib hands to one worker, from
-    which the others fetch it; if that worker is lost, nobody has it any more, and the search ends with a ``FutureCancelledError``.
-    Here the scheduler keeps a copy, so that a lost worker's work is done again elsewhere. And BLAS has one thread in each task,
-    also where Dask does not see to that.
+    It is ``joblib.parallel_config("dask")`` with two differences. What many tasks need, such as X, joblib hands to one worker,
+    from which the others fetch it. If that worker is lost nobody has it any more, and the search ends with a
+    ``FutureCancelledError``. Here the scheduler keeps a copy, so that a lost worker's work is done again elsewhere. And BLAS
+    has one thread in each task, also where Dask does not see to that.
 
     Parameters
     ----------
@@ -61,15 +59,7 @@ class _SafeClient:
         return getattr(self._client, name)
 
     async def scatter(self, data, **settings):
-        import cloudpickle
-        import dask
-
-        # What is scattered is gone with the worker that has it, for copies are thrown away while they are not needed; and some
-        # versions tear dicts, such as the metadata that a search routes, into their entries. The result of a task is made again.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
-            return self._client.submit(
-                pickle.loads, cloudpickle.dumps(data), key=f"{type(data).__name__}-{uuid4().hex}"
-            )
+        return send(self._client, data)
 
     def submit(self, function, *args, **kwargs):
         return self._client.submit(_OnOneThread(function), *args, **kwargs)
