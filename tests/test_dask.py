@@ -1,4 +1,4 @@
-"""Past one machine: searches, paths and starts on a real cluster of two processes, which give what one process gives."""
+"""Past one machine: a real cluster of two processes, on which searches, paths and training find what one process finds."""
 
 import os
 import pickle
@@ -6,26 +6,38 @@ import signal
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 
 import cloudpickle
+import dask
 import joblib
 import numpy as np
 import pytest
 import sklearn
 from distributed import Client, LocalCluster
 from lightgbm import LGBMRanker
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from small_tasks import make_task
 from threadpoolctl import threadpool_info
 
-from skfairrank import GapBoostingRanker, SenSTIRRanker, senstir_path
+from skfairrank import (
+    FairPGRanker,
+    GapBoostingRanker,
+    PlackettLuceRanker,
+    SensitiveSubspaceMetric,
+    SenSTIRRanker,
+    senstir_path,
+)
+from skfairrank._regularizers import INITIAL_MULTIPLIER
 from skfairrank._threads import over_range
-from skfairrank.cluster import on_workers
+from skfairrank.cluster import fit_on_workers, on_workers
 from skfairrank.datasets import make_biased_ranking
 from skfairrank.metrics import ndcg_scorer, neg_group_exposure_difference_scorer
 from skfairrank.model_selection import QueryKFold
-from skfairrank.scores import MLPScore
+from skfairrank.scores import LinearScore, MLPScore
 
 TASK = make_biased_ranking(n_queries=60, n_items=8, random_state=0)
 X, Y, QID, GROUP = np.hstack([TASK.data, TASK.data**2]), TASK.target.astype(int), TASK.qid, TASK.sensitive_features
@@ -49,6 +61,13 @@ def cluster():
 def client(cluster):
     with Client(cluster) as client:
         client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@contextmanager
+def threads_of_this_process():
+    settings = {"processes": False, "dashboard_address": ":0", "memory_limit": None}
+    with LocalCluster(n_workers=1, threads_per_worker=2, **settings) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -105,35 +124,6 @@ def test_a_search_with_starts_within_a_search_within_folds_ends_and_finds_the_sa
         shared = cross_validate(search, X, Y, scoring=SCORING, n_jobs=2, **arguments)
     for name in ("test_ndcg", "test_gap"):
         np.testing.assert_array_equal(shared[name], alone[name])
-
-
-FITS: Counter = Counter()
-
-
-class Mortal(SenSTIRRanker):
-    """A ranker whose second fit in a process among `victims` kills that process."""
-
-    def __init__(self, *, rho=0.003, max_iter=60, random_state=0, victims=()):
-        super().__init__(rho=rho, max_iter=max_iter, random_state=random_state)
-        self.victims = victims
-
-    def fit(self, X, y, *, qid=None, sensitive_features=None):
-        FITS[os.getpid()] += 1
-        if os.getpid() in self.victims and FITS[os.getpid()] == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().fit(X, y, qid=qid, sensitive_features=sensitive_features)
-
-
-def test_killing_all_workers_in_mid_search_loses_no_result(client, routing):
-    """Each process dies in its second fit: with what it was at work on, and whatever the rows were kept in. Nannies start others."""
-    grid = {"rho": [0.0, 0.001, 0.01, 0.1]}
-    alone = fit(search_over(Mortal(), grid))
-    before = client.run(os.getpid)
-    with on_workers(client):
-        shared = fit(search_over(Mortal(victims=tuple(before.values())), grid))
-    assert_same_results(alone, shared)
-    client.wait_for_workers(2, timeout=60)
-    assert not set(client.run(os.getpid).values()) & set(before.values())
 
 
 # Rows
@@ -232,13 +222,7 @@ def test_a_task_has_one_thread(client):
 
 def test_a_worker_with_threads_in_this_process_has_one_for_each_task():
     """Dask limits BLAS where it starts a process; here it does not."""
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", memory_limit=None
-        ) as cluster,
-        Client(cluster) as client,
-        on_workers(client),
-    ):
+    with threads_of_this_process() as client, on_workers(client):
         assert joblib.Parallel()(joblib.delayed(blocks_of)(i) for i in range(4)) == [(1, 1)] * 4
 
 
@@ -264,7 +248,129 @@ def test_tasks_within_tasks_are_no_more_than_threads(client):
         assert max(joblib.Parallel(n_jobs=4)(joblib.delayed(outer)(i) for i in range(4))) == 1
 
 
+# Training shared by workers
+
+METRIC = FrozenEstimator(SensitiveSubspaceMetric(direction="difference").fit(X, sensitive_features=GROUP))
+TRAINED = {
+    "plain": PlackettLuceRanker(**QUICK),
+    "senstir": SenSTIRRanker(METRIC, rho=0.1, **QUICK),
+    "network": SenSTIRRanker(METRIC, rho=0.1, score_function=MLPScore((2,)), **QUICK),
+    "fair_pg": FairPGRanker(**QUICK),
+}
+
+
+def part(first, last, **others):
+    """The queries of these numbers, as arguments of `fit`."""
+    rows = (QID >= first) & (QID < last)
+    return {"X": X[rows], "y": Y[rows], "qid": QID[rows], "sensitive_features": GROUP[rows], **others}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_one_part_gives_the_bits_of_fit(client, name):
+    alone = TRAINED[name].fit(**part(0, 60))
+    shared = fit_on_workers(TRAINED[name], [part(0, 60)], client=client, average_every=25)
+    assert vars(shared).keys() >= {key for key in vars(alone) if key.endswith("_")}
+    np.testing.assert_array_equal(shared.parameters_, alone.parameters_)
+    np.testing.assert_array_equal(shared.predict(X), alone.predict(X))
+    for key, values in alone.history_.items():
+        np.testing.assert_array_equal(shared.history_[key], values, err_msg=key)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_count_by_their_queries_or_by_the_weights_of_these(client, weighted):
+    """Of 20 and 40 queries; where these weigh 1 and 4, of 20 and 160.
+
+    Each step sees all queries of a part, with exact gradients, so that random numbers change the order of sums only. There is one
+    average, at the end.
+    """
+    ranker = PlackettLuceRanker(gradient="exact", batch_size=60, **QUICK)
+    shares = (20, 160) if weighted else (20, 40)
+    parts = [part(0, 20), part(20, 60)]
+    for given, weight in zip(parts, (1.0, 4.0)):
+        given |= {"query_weight": np.full(len(given["y"]), weight)} if weighted else {}
+    alone = [sklearn.clone(ranker).fit(**given).coef_ for given in parts]
+    shared = fit_on_workers(ranker, parts, client=client, average_every=1000)
+    assert shared.coef_ == pytest.approx(np.average(alone, axis=0, weights=shares), rel=1e-9)
+    assert shared.n_queries_ == 60 and shared.n_iter_ == 60
+
+
+class FromHere(LinearScore):
+    """Linear scores that begin at weights of their own."""
+
+    def initial_parameters(self, n_features, rng):
+        return np.linspace(-0.5, 0.5, n_features)
+
+
+def test_parameters_and_moments_are_averaged():
+    """Adam by hand on gradients from all permutations, for two parts of 4 and 8 queries, with averages after each three steps."""
+    tasks = [make_task((4,) * 4, seed=1), make_task((4,) * 8, seed=2)]
+    states = [[np.linspace(-0.5, 0.5, 4), np.zeros(4), np.zeros(4)] for _ in tasks]
+    for step in range(1, 10):
+        for task, state in zip(tasks, states):
+            theta, m, v = state
+            slope = task.utility(theta)[1]
+            m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+            theta = theta + 0.1 * m / (1 - 0.9**step) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+            state[:] = theta, m, v
+        if step % 3 == 0:
+            mean = [(one + 2 * other) / 3 for one, other in zip(*states)]
+            states = [list(mean), list(mean)]
+    ranker = PlackettLuceRanker(
+        score_function=FromHere(), gradient="exact", batch_size=8, learning_rate=0.1, max_iter=9
+    )
+    parts = [(task.X, task.y, task.qid + 100 * k) for k, task in enumerate(tasks)]
+    with threads_of_this_process() as client:
+        assert fit_on_workers(ranker, parts, client=client, average_every=3).coef_ == pytest.approx(mean[0], rel=1e-9)
+
+
+def test_lambda_goes_on_from_its_average(client):
+    """Of parts of the same rows, of which each has the lambda of one training on them."""
+    ranker = SenSTIRRanker(METRIC, rho=0.1, adversary="exact", gradient="exact", batch_size=60, **QUICK)
+    alone = sklearn.clone(ranker).fit(**part(0, 60))
+    shared = fit_on_workers(ranker, [part(0, 60), part(0, 60, qid=QID + 100)], client=client, average_every=7)
+    assert shared.lambda_ == pytest.approx(alone.lambda_) != INITIAL_MULTIPLIER
+    assert shared.coef_ == pytest.approx(alone.coef_, rel=1e-8)
+
+
+def test_a_part_may_be_made_where_it_is_needed(client):
+    ranker, cuts = PlackettLuceRanker(**QUICK), ((0, 20), (20, 60))
+    here = fit_on_workers(ranker, [part(*cut) for cut in cuts], client=client)
+    for made in ([client.submit(part, *cut) for cut in cuts], [dask.delayed(part)(*cut) for cut in cuts]):
+        np.testing.assert_array_equal(fit_on_workers(ranker, made, client=client).coef_, here.coef_)
+
+
+def test_what_parts_warn_of_is_heard_here(client):
+    equal = part(20, 60, y=np.ones((QID >= 20).sum()))
+    with pytest.warns(UserWarning, match="All relevances are equal within each query"):
+        fit_on_workers(PlackettLuceRanker(**QUICK), [part(0, 20), equal], client=client)
+
+
 # What it refuses
+
+NARROW = {**part(20, 60), "X": part(20, 60)["X"][:, :3]}
+
+
+@pytest.mark.parametrize("ranker, parts, message", [
+    (PlackettLuceRanker(), [], "parts is empty"),
+    (PlackettLuceRanker(), [part(0, 21), part(20, 60)], r"Query 20 has rows in parts \[0, 1\].*cut the data between queries"),
+    (PlackettLuceRanker(), [part(0, 20), NARROW], "Part 1 has other features than part 0"),
+    (SenSTIRRanker(), [part(0, 20), part(20, 60)], "Parts 0 and 1 have learned different fair metrics.*FrozenEstimator"),
+    (FairPGRanker(), [part(0, 20), part(20, 60, sensitive_features=GROUP[QID >= 20] + 1)], "Part 1 has other groups"),
+    (PlackettLuceRanker(solver="lbfgs", n_init=2), [part(0, 20)], 'needs solver="adam", n_init=1:'),
+    (PlackettLuceRanker(early_stopping=True), [part(0, 20)], "needs early_stopping=False"),
+    (SenSTIRRanker(feature_range="train"), [part(0, 20)], "needs feature_range=None or"),
+    (PlackettLuceRanker(), [part(0, 20, qid=[1])], "qid has 1 entries"),
+])  # fmt: skip
+def test_parts_that_do_not_belong_together_are_refused(client, ranker, parts, message):
+    with pytest.raises(ValueError, match=message):
+        fit_on_workers(ranker, parts, client=client)
+
+
+def test_other_estimators_and_odd_numbers_of_steps_are_refused(client):
+    with pytest.raises(TypeError, match="ranker is a Pipeline: give a PlackettLuceRanker"):
+        fit_on_workers(make_pipeline(PlackettLuceRanker()), [part(0, 20)], client=client)
+    with pytest.raises(ValueError, match="average_every=0: give an integer >= 1"):
+        fit_on_workers(PlackettLuceRanker(), [part(0, 20)], client=client, average_every=0)
 
 
 def test_without_a_client_it_says_how_to_make_one():
@@ -275,3 +381,61 @@ def test_without_a_client_it_says_how_to_make_one():
 def test_a_cluster_is_no_client(cluster):
     with pytest.raises(TypeError, match="client is a LocalCluster: give a distributed.Client"), on_workers(cluster):
         pass
+
+
+# Lost workers; last, since new processes must load everything again
+
+FITS: Counter = Counter()
+
+
+class Mortal(SenSTIRRanker):
+    """A ranker whose second fit in a process among `victims` kills that process."""
+
+    def __init__(self, *, rho=0.003, max_iter=60, random_state=0, victims=()):
+        super().__init__(rho=rho, max_iter=max_iter, random_state=random_state)
+        self.victims = victims
+
+    def fit(self, X, y, *, qid=None, sensitive_features=None):
+        FITS[os.getpid()] += 1
+        if os.getpid() in self.victims and FITS[os.getpid()] == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(X, y, qid=qid, sensitive_features=sensitive_features)
+
+
+def test_killing_all_workers_in_mid_search_loses_no_result(client, routing):
+    """Each process dies in its second fit, with what it was at work on and the rows that it kept. Nannies start others."""
+    grid = {"rho": [0.0, 0.001, 0.01, 0.1]}
+    alone = fit(search_over(Mortal(), grid))
+    before = client.run(os.getpid)
+    with on_workers(client):
+        shared = fit(search_over(Mortal(victims=tuple(before.values())), grid))
+    assert_same_results(alone, shared)
+    client.wait_for_workers(2, timeout=60)
+    assert not set(client.run(os.getpid).values()) & set(before.values())
+
+
+class MortalScore(LinearScore):
+    """Linear scores whose hundredth use in a process among `victims` kills that process."""
+
+    def __init__(self, victims=()):
+        self.victims = victims
+
+    def values_of_rows(self, theta, X, rows=None):
+        FITS["scores", os.getpid()] += 1
+        if os.getpid() in self.victims and FITS["scores", os.getpid()] == 100:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().values_of_rows(theta, X, rows)
+
+
+def test_bits_depend_on_parts_and_neither_on_workers_nor_on_their_loss(client):
+    """A worker dies in mid-training, with the part that it has; another cluster has threads of one process."""
+    ranker = SenSTIRRanker(METRIC, rho=0.1, random_state=0, max_iter=120)
+    cuts = ((0, 20), (20, 30), (30, 60))
+    with threads_of_this_process() as other:
+        alone = fit_on_workers(ranker, [part(*cut) for cut in cuts], client=other, average_every=20)
+    victims = tuple(client.run(os.getpid).values())
+    mortal = sklearn.clone(ranker).set_params(score_function=MortalScore(victims[:1]))
+    shared = fit_on_workers(mortal, [client.submit(part, *cut) for cut in cuts], client=client, average_every=20)
+    client.wait_for_workers(2, timeout=60)
+    assert victims[0] not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(shared.coef_, alone.coef_)
