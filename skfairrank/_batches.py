@@ -121,6 +121,10 @@ class ArrayBatches:
     def sizes(self) -> np.ndarray:
         return self.queries.sizes
 
+    def __sizeof__(self) -> int:
+        """With the bytes of X: from these Dask knows that it should send this once, and not with every task."""
+        return super().__sizeof__() + self.X.nbytes
+
     @cached_property
     def _stay(self) -> np.ndarray:
         return np.empty(0) if self.tables.stay is None else self.tables.stay

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._arguments import names_queries
 from skfairrank._gradients import PLRank
 from skfairrank._queries import Queries
+from skfairrank._random import spawn_generators
 from skfairrank._rankers import SenSTIRRanker
 from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem, n_plain_steps
@@ -71,6 +75,8 @@ def senstir_path(
     X_hypothetical=None,
     rhos=None,
     n_rhos=40,
+    n_stretches=1,
+    n_jobs=None,
     estimator=None,
     **params,
 ):
@@ -94,12 +100,20 @@ def senstir_path(
         changes anything to where hardly anything but fair weights is left. (rho has no scale of its own: R is a sum
         over the items of a query, in squared units of scores. The paper uses .0003 to 100.)
     n_rhos : int, default=40
+    n_stretches : int, default=1
+        Into how many stretches of about as many rhos the path is cut, so that several processes have something to do. With
+        ``solver="lbfgs"`` each of them starts from the first fit of all; with ``solver="adam"`` each is a path by itself, whose
+        first fit starts anew and takes `max_iter` steps. The cuts change the last digits of solutions, since the fits behind
+        them have other neighbours to start from.
+    n_jobs : int or None, default=None
+        Processes among which stretches are shared out, by joblib. Results do not depend on it. None: 1, unless in a
+        `joblib.parallel_config` context, or one of `skfairrank.cluster.on_workers`.
     estimator : SenSTIRRanker, optional
         Settings of the fits. Default: ``SenSTIRRanker(adversary="exact_box", solver="lbfgs")``, and where a query has more than
         `skfairrank.plackett_luce.EXACT_LIMIT` items ``solver="adam"`` with ``gradient="plrank"``, which samples.
     **params
         Other settings of the estimator, such as ``metric=`` or ``subspace_radius=``. With ``solver="adam"`` the first fit takes
-        `max_iter` steps and all further ones together as many again.
+        `max_iter` steps, and all further ones of the path together as many again.
 
     Returns
     -------
@@ -109,6 +123,10 @@ def senstir_path(
     ------
     ValueError
         If rhos are negative, or the grid is to be found for an adversary without a closed form (give `rhos`).
+
+    Notes
+    -----
+    Ctrl-C ends the path; what has been fitted so far is the path. While stretches run in other processes there is none then.
 
     Examples
     --------
@@ -128,6 +146,8 @@ def senstir_path(
     ranker._validate_params()
     adversary = make_adversary(ranker.adversary, ranker)
     rhos = _check_grid(rhos, n_rhos, adversary)
+    if not isinstance(n_stretches, Integral) or isinstance(n_stretches, bool) or n_stretches < 1:
+        raise ValueError(f"n_stretches={n_stretches!r}: give an integer >= 1.")
     largest = int(Queries.from_qid(qid, _num_samples(X)).sizes.max())
     if estimator is None and "solver" not in params and (largest > EXACT_LIMIT or not adversary.is_closed_form):
         ranker.set_params(solver="adam", **{"gradient": "plrank", "max_iter": 2000, **params})
@@ -136,20 +156,14 @@ def senstir_path(
     if rhos is None:
         rhos = path.grid(int(n_rhos))
     warn_of_data(ranker, path.problem.batches, is_warm=False)
-    # Upwards: weights shrink along the path. Downwards, growing scores saturate the policy within the fair weights, and their
-    # gradient no longer finds the way out.
-    for rho in rhos:
-        path.go_on(float(rho))
-        if path.is_interrupted:
-            break
-        if ranker.solver == "adam" and len(path.rankers) == 1 and len(rhos) > 1:
-            ranker.set_params(max_iter=max(1, int(ranker.max_iter) // (len(rhos) - 1)), fair_start=0.0)
-    fits = path.rankers
+    points = _walk_all(ranker, path.problem, rhos, int(n_stretches), n_jobs)
+    fits = _fitted(ranker, points)
+    points = points[: len(fits)]
     return SenSTIRPath(
         rhos=rhos[: len(fits)],
         coefs=np.stack([fit.coef_ for fit in fits]),
-        utilities=np.array([mean_utility(path.problem, fit.coef_) for fit in fits]),
-        regularizers=np.array(path.regularizers),
+        utilities=np.array([point.utility for point in points]),
+        regularizers=np.array([point.regularizer for point in points]),
         n_iters=np.array([fit.n_iter_ for fit in fits]),
         rankers=fits,
     )
@@ -172,6 +186,71 @@ def _check_grid(rhos, n_rhos, adversary):
     return None
 
 
+class _Point(NamedTuple):
+    """What has been found at one rho."""
+
+    rho: float
+    #: Parameters of the ranker that differ from those of the first fit.
+    settings: dict
+    state: TrainingState
+    utility: float
+    regularizer: float
+
+
+def _walk_all(ranker, problem: Problem, rhos, n_stretches: int, n_jobs) -> list[_Point]:
+    """Solutions along rho, in stretches; where Ctrl-C came, the last one is of the fit that it ended."""
+    problem = replace(problem, regularizer=problem.regularizer.with_strength(1.0, n_plain=0, rng=None))
+    first: list[_Point] = []
+    if ranker.solver == "lbfgs":
+        _Path(ranker, problem).walk(rhos[:1], first)
+        rhos = rhos[1:]
+    later = _settings_of_later_fits(ranker, len(rhos))
+    stretches = [stretch for stretch in np.array_split(rhos, n_stretches) if len(stretch)]
+    found: list[list[_Point]] = [[] for _ in stretches]
+    # Asked before each stretch: those that run in this process write into these very lists.
+    walks = (
+        (own, problem, stretch, points, first[-1:], later)
+        for own, stretch, points in zip(_copies(ranker, len(stretches)), stretches, found, strict=True)
+        if not any(points and points[-1].state.interrupted for points in (first, *found))
+    )
+    if len(stretches) < 2:  # not even a cluster has anything to share out
+        return sum((_walk(*arguments) for arguments in walks), first)
+    return sum(Parallel(n_jobs=n_jobs)(delayed(_walk)(*arguments) for arguments in walks), first)
+
+
+def _walk(ranker, problem: Problem, rhos, points: list[_Point], before: list[_Point], later: dict) -> list[_Point]:
+    """One stretch: what runs in a process of its own. `problem` is an argument, so that joblib sends its rows once."""
+    _Path(ranker, problem).walk(rhos, points, before, later)
+    return points
+
+
+def _settings_of_later_fits(ranker, n_rhos: int) -> dict:
+    if ranker.solver == "lbfgs" or n_rhos == 1:
+        return {}
+    return {"max_iter": max(1, int(ranker.max_iter) // (n_rhos - 1)), "fair_start": 0.0}
+
+
+def _copies(ranker, n: int) -> list[SenSTIRRanker]:
+    """The ranker's parameters for each stretch, with random numbers of its own where those of one would follow another's."""
+    parameters, states = ranker.get_params(deep=False), [ranker.random_state] * n
+    if n > 1 and not isinstance(ranker.random_state, Integral):
+        states = spawn_generators(ranker.random_state, n)
+    return [type(ranker)(**{**parameters, "random_state": state}) for state in states]
+
+
+def _fitted(ranker, points: list[_Point]) -> list[SenSTIRRanker]:
+    """A fitted ranker for each point. One whose fit was interrupted counts only where there is no other."""
+    fits: list[SenSTIRRanker] = []
+    for point in points:
+        fitted = copy.copy(ranker).set_params(rho=point.rho, **point.settings)
+        warn_of_end(fitted, point.state)
+        if point.state.interrupted and fits:
+            break
+        finish(fitted, point.state)
+        fits.append(fitted)
+    return fits
+
+
 class _Path:
     """Solutions of one problem for one rho after the other."""
 
@@ -181,10 +260,6 @@ class _Path:
         if not problem.score.is_linear:
             raise ValueError(f"A path needs a linear score, and score_function is {problem.score!r}.")
         self.ranker, self.problem, self.invariance = ranker, problem, problem.regularizer  # type: ignore[assignment]
-        self.state: TrainingState | None = None
-        self.rankers: list[SenSTIRRanker] = []
-        self.regularizers: list[float] = []
-        self.is_interrupted = False
 
     def solve(self, ranker, rho: float, last: TrainingState | None) -> TrainingState:
         """The solution at rho, from the last one or from the beginning."""
@@ -199,25 +274,37 @@ class _Path:
         optimise(ranker, problem, state, streams.of_training)
         return state
 
-    def go_on(self, rho: float) -> None:
-        """Add the solution at the next rho, unless it was interrupted; the first one counts in any case."""
-        # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
-        is_warm = bool(self.rankers) and self.rankers[-1].rho > 0
-        state = self.solve(self.ranker, rho, self.state if is_warm else None)
-        warn_of_end(self.ranker, state)
-        self.is_interrupted = state.interrupted
-        if state.interrupted and self.rankers:  # what there is so far is the path
-            return
-        fitted = copy.copy(self.ranker).set_params(rho=rho)
-        finish(fitted, state)
-        self.state = state
-        self.rankers.append(fitted)
-        self.regularizers.append(self._regularizer(state))
+    def walk(self, rhos, points: list[_Point], before: Sequence[_Point] = (), later: dict | None = None) -> None:
+        """Add the solutions at ascending rhos to `points`, until one is interrupted.
+
+        Upwards, since weights shrink along the path. Downwards, growing scores saturate the policy within the fair weights, and
+        their gradient no longer finds the way out.
+
+        Parameters
+        ----------
+        rhos : ndarray of float
+        points : list of _Point
+        before : sequence of _Point
+            None, or the one from which the first fit starts.
+        later : dict, optional
+            Parameters of the ranker in all fits but the first.
+        """
+        last, settings, ranker = (before[-1] if before else None), {}, self.ranker
+        for rho in map(float, rhos):
+            # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
+            is_warm = last is not None and last.rho > 0
+            state = self.solve(ranker, rho, last.state if is_warm else None)
+            last = _Point(rho, settings, state, mean_utility(self.problem, state.theta), self._regularizer(state))
+            points.append(last)
+            if state.interrupted:
+                break
+            if later and not settings:
+                settings, ranker = later, copy.copy(self.ranker).set_params(**later)
 
     def _regularizer(self, state) -> float:
         if not self.invariance.adversary.is_closed_form:
             values = state.history["regularizer"]
-            return float(values[-max(1, len(values) // 10) :].mean())
+            return float(values[-max(1, len(values) // 10) :].mean()) if len(values) else np.nan  # interrupted at once
         self.invariance.begin(self.problem.batches, self.problem.score)
         return float(self.invariance.prepared.measure(state.theta)[0])
 

@@ -3,11 +3,15 @@
 Every query writes only its own slots, so results do not depend on the number of threads. Python threads around kernels that
 release the GIL, rather than numba's parallel loops: those abort the process when two joblib threads enter them at once, or
 after a fork.
+
+Within a task of a Dask worker there is one thread, since the worker has as many tasks at work as it has threads. Who wants more
+sets NUMBA_NUM_THREADS in the environment of the workers.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
@@ -119,7 +123,19 @@ def threads_worth(nanoseconds: float):
 
 
 def _number_of_blocks(nanoseconds: float, most: int) -> int:
-    return int(min(numba.get_num_threads(), most, 2 * nanoseconds / WORTH_A_THREAD))
+    return int(min(_number_of_threads(), most, 2 * nanoseconds / WORTH_A_THREAD))
+
+
+def _number_of_threads() -> int:
+    if "NUMBA_NUM_THREADS" not in os.environ and _is_in_dask_task():
+        return 1
+    return numba.get_num_threads()
+
+
+def _is_in_dask_task() -> bool:
+    """Whether this thread is at work on a Dask worker; asked without importing Dask, which most users do not have."""
+    utils = sys.modules.get("distributed.utils")
+    return utils is not None and hasattr(utils.thread_state, "execution_state")
 
 
 def _run(kernel, bounds, arguments) -> None:

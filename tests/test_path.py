@@ -3,6 +3,7 @@
 import inspect
 import pickle
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -123,6 +124,41 @@ def test_it_is_deterministic_and_blind_to_the_seed_and_to_interleaving():
     ):
         np.testing.assert_array_equal(other.rhos, one.rhos)
         np.testing.assert_array_equal(other.coefs, one.coefs)
+
+
+# Stretches
+
+
+@pytest.mark.parametrize("adversary", ["exact_box", "exact"])
+@pytest.mark.parametrize("n_stretches", [2, 4, 99])
+def test_stretches_find_solutions_as_good_as_those_of_one_walk(adversary, n_stretches):
+    task = make_task(MIXED, seed=2)
+    value = {rho: objective(task, OBLIQUE, adversary, rho) for rho in RHOS}
+    whole = walk(task, estimator=solver(adversary), rhos=RHOS)
+    cut = walk(task, estimator=solver(adversary), rhos=RHOS, n_stretches=n_stretches)
+    assert cut.rhos.tolist() == whole.rhos.tolist() and [ranker.rho for ranker in cut.rankers] == RHOS.tolist()
+    for rho, one, other in zip(RHOS, whole.coefs, cut.coefs):
+        assert value[rho](other) == pytest.approx(value[rho](one), abs=1e-6)
+
+
+def test_with_adam_each_stretch_is_a_path_of_its_own():
+    """Of four rhos in two stretches: the first fit of each takes 30 steps, and every other one 30 / 3."""
+    task = make_task(seed=1)
+    settings = {"solver": "adam", "max_iter": 30, "random_state": 0}
+    cut = walk(task, rhos=RHOS[:4], n_stretches=2, **settings)
+    assert cut.n_iters.tolist() == [30, 10, 30, 10]
+    cold = SenSTIRRanker(OBLIQUE, adversary="exact_box", rho=RHOS[2], **settings).fit(task.X, task.y, qid=task.qid)
+    np.testing.assert_array_equal(cut.coefs[2], cold.coef_)
+
+
+@pytest.mark.parametrize("make_state", [lambda: 0, lambda: np.random.default_rng(1), lambda: np.random.RandomState(2)])
+def test_results_do_not_depend_on_the_number_of_jobs(make_state):
+    task, paths = make_task(seed=1), []
+    for n_jobs in (1, 3):
+        with joblib.parallel_config(backend="threading"):
+            settings = {"solver": "adam", "max_iter": 20, "random_state": make_state()}
+            paths.append(walk(task, rhos=RHOS, n_stretches=3, n_jobs=n_jobs, **settings))
+    np.testing.assert_array_equal(paths[0].coefs, paths[1].coefs)
 
 
 # The grid
@@ -381,6 +417,8 @@ def test_points_that_do_not_converge_warn():
         ({"n_rhos": 1}, "n_rhos=1: give an integer >= 2"),
         ({"n_rhos": 2.5}, "n_rhos=2.5"),
         ({"n_rhos": True}, "n_rhos=True"),
+        ({"n_stretches": 0}, "n_stretches=0: give an integer >= 1"),
+        ({"n_stretches": 1.5}, "n_stretches=1.5"),
         ({"adversary": "ascent"}, 'give rhos=, or adversary="gaps"'),
         ({"adversary": "ascent", "rhos": [0.1], "solver": "lbfgs"}, 'set adversary="gaps".*or use solver="adam"'),
         ({"feature_radius": 0.0}, "No grid of rho can be found.*Give rhos="),
@@ -435,14 +473,15 @@ def test_bad_data_are_refused_as_by_fit():
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_an_interrupt_ends_the_path(n):
+@pytest.mark.parametrize("n_stretches", [1, 3])
+def test_an_interrupt_ends_the_path(n, n_stretches):
     """Not only the fit at which it came: that is the second one, at its first gradient or a later one."""
     task, whole, first = make_task(seed=1), Fuse(), Fuse()
     path = walk(task, rhos=RHOS[:1], score_function=FusedScore(first, on=("pull_back",)))
     walk(task, rhos=RHOS, score_function=FusedScore(whole, on=("pull_back",)))
     fuse = Fuse(first.n_calls + n)
     with pytest.warns(UserWarning, match="fit was interrupted") as seen:
-        cut = walk(task, rhos=RHOS, score_function=FusedScore(fuse, on=("pull_back",)))
+        cut = walk(task, rhos=RHOS, n_stretches=n_stretches, score_function=FusedScore(fuse, on=("pull_back",)))
     assert len(seen) == 1 and fuse.n_calls == first.n_calls + n < whole.n_calls - 10
     assert cut.rhos.tolist() == RHOS[:1].tolist() and len(cut.rankers) == 1
     np.testing.assert_array_equal(cut.coefs, path.coefs)

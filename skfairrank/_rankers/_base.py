@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -320,18 +319,14 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         """What the best start has found, and the attributes that tell of the others."""
         if self.solver == "lbfgs" and problem.score.is_linear:
             streams = streams[:1]  # it starts at zero
-        state = initial_state(self, problem, streams[0].initial)
-        if len(streams) == 1:
-            own, keeper = streams[0].of_training, None
+        starts = [Start(initial_state(self, problem, own.initial), own) for own in streams]
+        if len(starts) == 1:
+            state, own, keeper = starts[0].state, streams[0].of_training, None
             if callbacks.checkpoint is not None:
                 keeper = open_keeper(callbacks.checkpoint, self, problem, state, own, is_warm=is_warm)
             optimise(self, problem, state, own, callbacks, keeper)
             return state, {}
-        starts = [Start(problem, state, streams[0].of_training)]
-        for own in streams[1:]:
-            other = replace(problem, regularizer=problem.regularizer.fresh(own.starts))
-            starts.append(Start(other, initial_state(self, other, own.initial), own.of_training))
-        state, objectives = best_of(self, starts, callbacks)
+        state, objectives = best_of(self, problem, starts, callbacks)
         return state, {"objectives_": objectives}
 
     def _check_checkpoint(self) -> None:

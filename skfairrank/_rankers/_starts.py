@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +20,12 @@ _FEW_QUERIES, _SHARE = 1000, 0.1
 class Start(NamedTuple):
     """One run from its own random numbers; what it finds is written into its state."""
 
-    problem: Problem
     state: TrainingState
-    #: For the order of the queries, the noise, and the split of early stopping.
+    #: A `skfairrank._rankers._setup.Streams`.
     streams: Any
 
 
-def best_of(ranker, starts: list[Start], callbacks) -> tuple[TrainingState, np.ndarray]:
+def best_of(ranker, problem: Problem, starts: list[Start], callbacks) -> tuple[TrainingState, np.ndarray]:
     """Run the starts; the state of the one with the largest objective, and the objectives of all that ran.
 
     Callbacks and `verbose` tell of the first start. Where there is anything to tell, that one runs here, before the others. Once
@@ -36,17 +35,19 @@ def best_of(ranker, starts: list[Start], callbacks) -> tuple[TrainingState, np.n
     ----------
     ranker : PlackettLuceRanker
         Its parameters are read, and nothing is set.
+    problem : Problem
+        That of all starts. It is an argument of its own so that joblib can send its rows to another machine once.
     starts : list of Start
     callbacks : Callbacks
     """
-    silent = copy.copy(ranker)
-    silent.verbose = 0
-    silent.__dict__.pop("_skl_callbacks", None)
+    silent = type(ranker)(
+        **{**ranker.get_params(deep=False), "verbose": 0}
+    )  # nothing that `fit` has set so far is sent
     n_first = int(callbacks.listen or bool(ranker.verbose))
-    done = [_run(ranker, start, callbacks) for start in starts[:n_first]]
+    done = [_run(ranker, problem, start, callbacks) for start in starts[:n_first]]
     # Asked before each start: those that run in this process write into these very states.
     others = (start for start in starts[n_first:] if not (callbacks.asked_to_stop or _is_interrupted(starts)))
-    done += Parallel(n_jobs=ranker.n_jobs)(delayed(_run)(silent, start) for start in others)
+    done += Parallel(n_jobs=ranker.n_jobs)(delayed(_run)(silent, problem, start) for start in others)
     states, objectives = zip(*done, strict=True)
     best, last = states[int(np.argmax(objectives))], states[-1]
     if last.interrupted:
@@ -59,10 +60,11 @@ def _is_interrupted(starts):
     return any(start.state.interrupted for start in starts)
 
 
-def _run(ranker, start, callbacks=None):
+def _run(ranker, problem, start, callbacks=None):
     """What a start has reached, and its objective; that is -inf where Ctrl-C came before it was known."""
-    problem, state, streams = start
-    optimise(ranker, problem, state, streams, callbacks)
+    state, streams = start
+    problem = replace(problem, regularizer=problem.regularizer.fresh(streams.starts))
+    optimise(ranker, problem, state, streams.of_training, callbacks)
     at_most = max(_FEW_QUERIES, int(_SHARE * int(ranker.max_iter) * int(ranker.batch_size)))
     try:
         return state, objective(problem, state.theta, state.multiplier, at_most)

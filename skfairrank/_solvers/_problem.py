@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,10 @@ class Problem:
     gradient: Any
     regularizer: Regularizer
     alpha: float = 0.0
+
+    def __sizeof__(self) -> int:
+        """With the bytes of its batches: from these Dask knows that it should send this once, and not with every task."""
+        return super().__sizeof__() + sys.getsizeof(self.batches)
 
 
 @dataclass

@@ -1,0 +1,55 @@
+"""Dask, which is optional: the one place where it is imported."""
+
+from __future__ import annotations
+
+import pickle
+from uuid import uuid4
+
+__all__ = ["client_of", "import_distributed", "send"]
+
+
+def import_distributed():
+    """The module `distributed`."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError('This needs Dask. Install it with: pip install "skfairrank[dask]"') from error
+    return distributed
+
+
+def client_of(client):
+    """The client that was given, or the latest one of this process.
+
+    Raises
+    ------
+    TypeError
+        If it is no client, but a cluster, or an address.
+    ValueError
+        If there is none.
+    """
+    distributed = import_distributed()
+    if client is None:
+        try:
+            return distributed.get_client()
+        except ValueError as error:
+            raise ValueError(
+                "There is no Dask client: make one first, as in client = distributed.Client(distributed.LocalCluster()), or "
+                'distributed.Client("tcp://address-of-the-scheduler:8786").'
+            ) from error
+    if not isinstance(client, distributed.Client):
+        raise TypeError(f"client is a {type(client).__name__}: give a distributed.Client, as in Client(cluster).")
+    return client
+
+
+def send(client, data):
+    """A future of data that outlives the loss of workers.
+
+    What `Client.scatter` sends is gone with the worker that has it, for copies are thrown away while no task waits for them; and
+    some versions tear dicts, such as the metadata that a search routes, into their entries. This is the result of a task instead:
+    it is made again, from bytes that the scheduler keeps.
+    """
+    import cloudpickle
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
+        return client.submit(pickle.loads, cloudpickle.dumps(data), key=f"{type(data).__name__}-{uuid4().hex}")
