@@ -213,14 +213,15 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
+    def fit(self, X, y=None, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
         """Train on queries.
 
         Parameters
         ----------
-        X : array-like of float, shape (n_rows, n_features)
+        X : array-like of float, shape (n_rows, n_features), or RankingSource
+            Rows on a disk (`skfairrank.ranking_files`) bring what the other arguments are for; ``fit(source)`` has none of them.
         y : array-like of float, shape (n_rows,)
-            Relevance of each row, >= 0.
+            Relevance of each row, >= 0. Left out only with a RankingSource.
         qid : array-like, shape (n_rows,), optional
             Query of each row, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like, shape (n_rows,) or (n_rows, n_attributes), optional

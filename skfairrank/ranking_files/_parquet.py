@@ -1,0 +1,423 @@
+"""Parquet files as a source of rows, by pyarrow."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skfairrank._batches import parts_in_order
+from skfairrank._validation import as_values, check_magnitude, check_relevance
+from skfairrank.ranking_files._query_table import Table, read_table
+from skfairrank.ranking_files._source import CHUNK, RankingChunk, RankingSource, Stored
+from skfairrank.ranking_files._spool import Spool
+
+__all__ = ["ParquetRanking"]
+
+# Rows that are decoded at once, and those of them that are turned from columns into rows at once, which a cache can hold.
+_ROWS, _TURNED = 1 << 15, 1 << 11
+# Bytes that are read at once of each column of a row group. Without a bound pyarrow reads them all.
+_BUFFER = 1 << 18
+
+
+class ParquetRanking(RankingSource):
+    """A Parquet file, or a folder of them, for data that memory cannot hold.
+
+    ``ranker.fit(ParquetRanking(path))`` trains any ranker of this package that has ``solver="adam"``, and reaches what ``fit`` on
+    the same rows in memory reaches, bit for bit. ``ranker.predict(source)`` and ``ranker.score(source)`` read the file in chunks, as
+    `evaluate_in_chunks` does. Needs pyarrow: ``pip install "skfairrank[parquet]"``.
+
+    Rows of a query must lie one behind the other. A query may go from one row group to the next, or from one file to the next.
+
+    Parameters
+    ----------
+    path : path-like, or list of path-like
+        A file; a folder, whose files that end in ``.parquet`` are read in the order of their names, numbers by value ("part.2"
+        before "part.10"), folders within it too, and names that begin with "_" or "." left out; or a list of files in order.
+    target : str, default="target"
+        Column of the relevances, >= 0.
+    qid : str, default="qid"
+        Column of the query ids: ints, strings, dates, plain or dictionary-encoded.
+    features : list of str, optional
+        Columns of the features. Default: all but those that have another part here.
+    sensitive_features : str or list of str, optional
+        Columns of the sensitive attributes. They are no features unless `features` names them.
+    query_weight : str, optional
+        Column of the weights of the queries, equal within a query.
+    spool_dir : path-like, optional
+        Folder for the rows as training reads them. The first `fit` writes them there, a float32 (or float64) for each feature and
+        8 bytes for the relevance: 2.1 GB for ten million rows of 50 float32 features. They are removed by `close`, with this
+        object, or where Python ends. Default: the system's folder for temporary files; where that is kept in memory, as ``/tmp``
+        is on some systems, name a folder on a disk.
+
+    Attributes
+    ----------
+    n_rows, n_queries : int
+        Read from the file when they are first asked for, as `feature_names` is.
+    feature_names : ndarray of str, shape (n_features,)
+
+    Notes
+    -----
+    The query ids are read first, then all rows, which are checked as `fit` checks rows in memory: missing and infinite values,
+    negative relevances and columns that are no numbers raise an error that names the column. So does a query id that comes back
+    in another place. Features are float32 where all columns are float32 or smaller (float16 apart), else float64.
+
+    In memory are about 24 bytes for each query while training runs, the rows of up to 512 training steps (65,536 rows, if a step has
+    no more), and a sample of rows where a fair metric is learned (`sample`). Ids that do not ascend are sorted in memory, which takes
+    about 100 bytes for each query.
+
+    A file that changes is read anew by the next call; one that changes while it is read raises an error.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from skfairrank import PlackettLuceRanker
+    >>> from skfairrank.datasets import make_biased_ranking
+    >>> from skfairrank.ranking_files import ParquetRanking
+    >>> task = make_biased_ranking(n_queries=50, random_state=0)
+    >>> table = pd.DataFrame(task.data, columns=["merit", "proxy"]).assign(target=task.target, qid=task.qid)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table.to_parquet(Path(folder) / "rows.parquet")
+    ...     source = ParquetRanking(Path(folder) / "rows.parquet")
+    ...     ranker = PlackettLuceRanker(random_state=0).fit(source)
+    ...     source.close()
+    >>> in_memory = PlackettLuceRanker(random_state=0).fit(table[["merit", "proxy"]], table["target"], qid=table["qid"])
+    >>> bool((ranker.coef_ == in_memory.coef_).all())
+    True
+    """
+
+    def __init__(
+        self,
+        path,
+        *,
+        target="target",
+        qid="qid",
+        features=None,
+        sensitive_features=None,
+        query_weight=None,
+        spool_dir=None,
+    ):
+        super().__init__(spool_dir)
+        self.path, self.target, self.qid, self.query_weight = path, target, qid, query_weight
+        self.features, self.sensitive_features = features, sensitive_features
+
+    def __repr__(self):
+        return f"ParquetRanking({str(self.path)!r})"
+
+    @property
+    def feature_names(self):
+        known = self._fresh()
+        if "names" not in known:
+            known["names"] = self._names(_opened(self._files()[0]).schema_arrow)
+        return known["names"]
+
+    @property
+    def has_sensitive_features(self):
+        return self.sensitive_features is not None
+
+    @property
+    def _sensitive_columns(self) -> list[str]:
+        given = self.sensitive_features
+        return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+    def chunks(self, max_rows=CHUNK):
+        table, dtype, columns = self._table(), self._dtype(), self._columns()
+        for (first, last), batches in _cut(self._blocks(columns), parts_in_order(table.starts, max_rows), table.starts):
+            row = int(table.starts[first])
+            places = [row, *(row + np.cumsum([len(batch) for batch in batches]))]
+            X = np.concatenate([self._features_of(batch, dtype) for batch in batches])
+            self._check_features(X, row)
+            weight = self.query_weight
+            yield RankingChunk(
+                pd.DataFrame(X, columns=self._known["names"], copy=False),
+                np.concatenate([self._relevances_of(batch, at) for batch, at in zip(batches, places)]),
+                np.concatenate([_values(batch, self.qid) for batch in batches]),
+                self._sensitive_of(batches),
+                None if weight is None else np.concatenate([_numbers(batch, weight) for batch in batches]),
+                first,
+            )
+
+    def _columns(self) -> list[str]:
+        weight = [] if self.query_weight is None else [self.query_weight]
+        return list(dict.fromkeys([*self._known["names"], self.target, self.qid, *self._sensitive_columns, *weight]))
+
+    def _files(self) -> list[Path]:
+        return _files_of(self.path)
+
+    def _stamp(self):
+        return [(path, (info := os.stat(path)).st_size, info.st_mtime_ns) for path in self._files()]
+
+    def _names(self, schema) -> np.ndarray:
+        if self.features is not None:
+            if isinstance(self.features, str) or not len(self.features):
+                raise ValueError(f"features={self.features!r}: give a list of the names of columns, at least one.")
+            return np.array(list(self.features), dtype=object)
+        others = {self.target, self.qid, self.query_weight, *self._sensitive_columns, *_index_columns(schema)}
+        names = [name for name in schema.names if name not in others]
+        if not names:
+            raise ValueError(f"{self!r} has no column left for features: its columns are {schema.names}.")
+        return np.array(names, dtype=object)
+
+    def _dtype(self):
+        """The dtype of the rows; raises where a column is missing in a file, or is no number."""
+        names, known = self.feature_names, self._known
+        if "dtype" not in known:
+            kinds = [np.dtype(np.float16)]
+            for path in self._files():
+                schema = _opened(path).schema_arrow
+                for name in self._columns():
+                    if schema.get_field_index(name) < 0:
+                        raise ValueError(
+                            f"{path} has no column {name!r} (or several): its columns are {_some(schema.names)}. Name the columns "
+                            "by target=, qid=, features=, sensitive_features= and query_weight=."
+                        )
+                kinds += [_kind_of(schema.field(name).type, name, path) for name in names]
+            result = np.result_type(*set(kinds))
+            known["dtype"] = np.dtype(np.float32 if result == np.float32 else np.float64)
+        return known["dtype"]
+
+    def _blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """All rows of these columns, as record batches, file after file."""
+        for path in self._files():
+            file = _opened(path)
+            yield from file.iter_batches(_ROWS, columns=list(columns))
+
+    def _read_queries(self):
+        self._dtype()
+        return read_table(lambda: (_values(batch, self.qid) for batch in self._blocks([self.qid])), self.qid)
+
+    def _store(self, table: Table) -> Stored:
+        dtype, n_rows, width = self._dtype(), int(table.starts[-1]), len(self.feature_names)
+        spool = Spool(self.spool_dir, n_rows * (width * dtype.itemsize + 8))
+        try:
+            return self._stored_in(spool, table, dtype, width)
+        except BaseException:
+            spool.close()
+            raise
+
+    def _stored_in(self, spool, table, dtype, width):
+        sampled, highest, first = self._sampled_rows(), 0.0, 0
+        weights = None if self.query_weight is None else np.empty(len(table.starts) - 1)
+        taken = []
+        with open(spool.folder / "y", "wb") as y_file:
+
+            def rows():
+                nonlocal highest, first
+                for batch in self._blocks(self._columns()):
+                    if not len(batch):
+                        continue
+                    X, y = self._features_of(batch, dtype), self._relevances_of(batch, first)
+                    self._check_features(X, first)
+                    if weights is not None:
+                        self._weigh(batch, first, table.starts, weights)
+                    here = sampled[slice(*np.searchsorted(sampled, [first, first + len(batch)]))]
+                    if self._sensitive_columns and len(here):
+                        taken.append(_take(batch, self._sensitive_columns, here - first))
+                    y_file.write(y.data)
+                    highest, first = max(highest, float(y.max())), first + len(batch)
+                    yield X
+
+            X_file = spool.write("X", rows(), dtype, width)
+        y = spool.row_file("y", np.float64)
+        return Stored(spool, X_file, y, weights, highest, self._sensitive_of(taken))
+
+    def _features_of(self, batch, dtype) -> np.ndarray:
+        """Features of a record batch, row by row."""
+        columns = [_numbers(batch, name) for name in self._known["names"]]
+        X = np.empty((len(batch), len(columns)), dtype)
+        for at in range(0, len(X), _TURNED):
+            rows = slice(at, at + _TURNED)
+            for j, column in enumerate(columns):
+                X[rows, j] = column[rows]
+        return X
+
+    def _check_features(self, X, first: int) -> None:
+        least, most = X.min(axis=0), X.max(axis=0)
+        if not (np.isfinite(least).all() and np.isfinite(most).all()):
+            wrong = ~np.isfinite(X)
+            j = int(np.argmax(wrong.any(axis=0)))
+            row = int(np.argmax(wrong[:, j]))
+            kind = "NaN" if np.isnan(X[row, j]) else "infinity"
+            raise ValueError(
+                f"Input X contains {kind}: column {self._known['names'][j]!r} of {self!r}, the first in row {first + row} (counted "
+                "from 0 over all files). Fill such values, or leave the rows or the column out."
+            )
+        check_magnitude(np.stack([least, most]))
+
+    def _relevances_of(self, batch, first: int) -> np.ndarray:
+        try:
+            return check_relevance(_numbers(batch, self.target).astype(np.float64))
+        except ValueError as error:
+            raise ValueError(
+                f"{error} (y is the column {self.target!r} of {self!r}, and rows are counted from its row {first}.)"
+            ) from error
+
+    def _weigh(self, batch, first, starts, weights) -> None:
+        """Take the weights of the queries that begin in a batch of rows, and compare those of the others."""
+        of_rows = _numbers(batch, self.query_weight).astype(np.float64)
+        query = np.searchsorted(starts, np.arange(first, first + len(of_rows)), side="right") - 1
+        begin = slice(int(np.searchsorted(starts, first)), int(np.searchsorted(starts, first + len(of_rows))))
+        begins = starts[begin][: len(weights) - begin.start]
+        weights[begin.start : begin.start + len(begins)] = of_rows[begins - first]
+        wrong = ~np.isfinite(of_rows) | (of_rows < 0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"query_weight is {of_rows[row]:g} in row {first + row} of {self!r}: weights must be finite and >= 0."
+            )
+        differs = of_rows != weights[query]
+        if differs.any():
+            row = int(np.argmax(differs))
+            raise ValueError(
+                f"query_weight differs within a query of {self!r}: it is {weights[query[row]]:g} in row {starts[query[row]]}, and "
+                f"{of_rows[row]:g} in row {first + row}. A query has one weight: give all of its rows the same number."
+            )
+
+    def _sensitive_of(self, batches):
+        """Sensitive features of record batches, as pandas reads them from a file."""
+        columns = self._sensitive_columns
+        if not columns or not batches:
+            return None
+        import pyarrow as pa
+
+        parts = [batch.select(columns) for batch in batches]
+        frame = pa.Table.from_batches(parts).unify_dictionaries().to_pandas(ignore_metadata=True)
+        return frame[columns[0]] if isinstance(self.sensitive_features, str) else frame
+
+    def _read_groups(self):
+        import pyarrow.compute as pc
+
+        columns = self._sensitive_columns
+        if len(columns) != 1:
+            raise ValueError(
+                f"sensitive_features={self.sensitive_features!r}: groups are compared by one column. Combine the columns into one "
+                "before the file is written, or choose one."
+            )
+        distinct = None
+        for batch in self._blocks(columns):
+            found = pc.unique(_plain(batch.column(columns[0])))
+            distinct = found if distinct is None else pc.unique(_joined([distinct, found]))
+        places = (
+            pc.index_in(_plain(batch.column(columns[0])), value_set=distinct).to_numpy(zero_copy_only=False)
+            for batch in self._blocks(columns)
+        )
+        return as_values(distinct.to_pandas()), places
+
+
+def _files_of(path) -> list[Path]:
+    """The files of a path, a folder or a list of paths."""
+    if isinstance(path, (list, tuple)):
+        return [file for part in path for file in _files_of(part)]
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file or folder {path}: give the path of a Parquet file, or of a folder of them.")
+    if not path.is_dir():
+        return [path]
+    files = [
+        file
+        for file in path.rglob("*.parquet")
+        if file.is_file() and not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
+    ]
+    if not files:
+        raise FileNotFoundError(f"The folder {path} has no file that ends in .parquet: give another, or the file itself.")
+    return sorted(files, key=lambda file: _by_number(file.relative_to(path)))
+
+
+def _by_number(path: Path) -> list:
+    """A key that sorts names as people do: "part.2" before "part.10"."""
+    return [[(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)] for name in path.parts]
+
+
+def _opened(path):
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:  # pragma: no cover
+        raise ImportError('ParquetRanking needs pyarrow: pip install "skfairrank[parquet]".') from error
+    return pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+
+
+def _index_columns(schema) -> list[str]:
+    """Columns that are the index of the DataFrame that was written."""
+    return [name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
+
+
+def _kind_of(kind, name, path) -> np.dtype:
+    """NumPy's dtype of a column of numbers."""
+    import pyarrow.types as types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_decimal(kind):
+        return np.dtype(np.float64)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    remedy = (
+        "turn dates into numbers, such as days"
+        if types.is_temporal(kind)
+        else "encode it before the file is written, such as by one column of 0 and 1 for each value"
+    )
+    raise ValueError(
+        f"Column {name!r} of {path} is of the type {kind}, which is no number: leave the column out by features=, or {remedy}. A "
+        "column that is sensitive is named by sensitive_features=."
+    )
+
+
+def _plain(column):
+    """A column without dictionary."""
+    import pyarrow as pa
+
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def _numbers(batch, name) -> np.ndarray:
+    """A column of a record batch as numbers; missing values are nan."""
+    import pyarrow.types as types
+
+    column = _plain(batch.column(batch.schema.get_field_index(name)))
+    if types.is_decimal(column.type):
+        column = column.cast("float64")
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _values(batch, name) -> np.ndarray:
+    """A column of a record batch as ids; missing values are what pandas counts as missing."""
+    return as_values(_plain(batch.column(batch.schema.get_field_index(name))).to_numpy(zero_copy_only=False))
+
+
+def _take(batch, columns, rows):
+    import pyarrow as pa
+
+    part = pa.RecordBatch.from_arrays(
+        [batch.column(batch.schema.get_field_index(name)).take(pa.array(rows)) for name in columns], names=columns
+    )
+    return part
+
+
+def _joined(arrays):
+    import pyarrow as pa
+
+    return pa.concat_arrays(arrays)
+
+
+def _some(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
+def _cut(batches, parts: Iterable[tuple[int, int]], starts: np.ndarray) -> Iterator[tuple[tuple[int, int], list]]:
+    """Parts of the queries, as (first, last), each with its rows as a list of record batches."""
+    batches, left = iter(batches), None
+    for first, last in parts:
+        inside, missing = [], int(starts[last] - starts[first])
+        while missing:
+            batch = next(batches) if left is None else left
+            inside.append(batch.slice(0, missing))
+            left = batch.slice(missing) if len(batch) > missing else None
+            missing -= len(inside[-1])
+        yield (first, last), [part for part in inside if len(part)]

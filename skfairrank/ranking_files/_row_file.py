@@ -1,0 +1,87 @@
+"""Rows of numbers in a file, read where they are asked for.
+
+A memory map would do the same, but its pages count as memory of the process until the system takes them back, a few pages around
+each row that was touched; and a file that has been cut short ends the process instead of raising.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["RowFile"]
+
+
+class RowFile:
+    """Rows of equal width, one after the other in a file.
+
+    It can be read from several threads and processes at once, and pickled: a copy opens the file anew.
+
+    Parameters
+    ----------
+    path : path-like
+    dtype : dtype
+    width : int or None
+        Numbers of a row; None: rows are single numbers.
+    first_byte : int
+        Where the first row begins.
+    """
+
+    def __init__(self, path, dtype, width: int | None = None, *, first_byte: int = 0):
+        self.path, self.dtype, self.width, self.first_byte = Path(path), np.dtype(dtype), width, first_byte
+        self.row_bytes = self.dtype.itemsize * (1 if width is None else width)
+        self._file = None
+
+    def __getstate__(self):
+        return {**self.__dict__, "_file": None}
+
+    def read(self, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Rows ``starts[k]`` to ``starts[k] + sizes[k] - 1`` of each k, one after the other.
+
+        Parameters
+        ----------
+        starts, sizes : ndarray of int64, shape (n_runs,)
+            In any order; they are read from the front of the file to its end.
+
+        Returns
+        -------
+        rows : ndarray, shape (sum of sizes, width), or (sum of sizes,)
+
+        Raises
+        ------
+        OSError
+            If the file ends before the last row.
+        """
+        ends = np.cumsum(sizes)
+        n_rows = int(ends[-1])
+        out = np.empty(n_rows if self.width is None else (n_rows, self.width), self.dtype)
+        is_first = np.ones(len(starts), bool)  # of runs that lie one behind the other
+        np.not_equal(starts[1:], starts[:-1] + sizes[:-1], out=is_first[1:])
+        begin = (ends - sizes)[is_first]
+        end = np.append(begin[1:], n_rows)
+        at = self.first_byte + starts[is_first] * self.row_bytes
+        for k in np.argsort(at, kind="stable").tolist():
+            self._fill(out[begin[k] : end[k]], int(at[k]))
+        return out
+
+    def _fill(self, rows: np.ndarray, at: int) -> None:
+        if self._file is None:
+            self._file = open(self.path, "rb", buffering=0)
+        room = memoryview(rows).cast("B")
+        while len(room):
+            n = _read_at(self._file, room, at)
+            if not n:
+                raise OSError(
+                    f"{self.path} ends at byte {at}, before the last of its rows: it has been cut short since it was opened."
+                )
+            room, at = room[n:], at + n
+
+
+def _read_at(file, room, at) -> int:
+    """Read into `room` from a place of the file, which leaves the file's own position alone where the system can do that."""
+    if hasattr(os, "preadv"):
+        return os.preadv(file.fileno(), [room], at)
+    file.seek(at)  # Windows
+    return file.readinto(room)
