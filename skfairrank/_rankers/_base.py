@@ -21,6 +21,7 @@ from skfairrank._rankers._setup import Given, Streams, initial_state, make_probl
 from skfairrank._rankers._starts import Start, best_of
 from skfairrank._regularizers import Regularizer
 from skfairrank._validation import check_magnitude, check_relevance
+from skfairrank.ranking_files import RankingSource
 from skfairrank.scores import SCORES, make_score
 from skfairrank.utilities import UTILITIES
 
@@ -52,12 +53,15 @@ class ScoreRanker(RankingMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features)
+        X : array-like, shape (n_rows, n_features), or RankingSource
+            Rows on a disk (`skfairrank.ranking_files`) are read in chunks; all scores are returned together.
 
         Returns
         -------
         scores : ndarray of float64, shape (n_rows,)
         """
+        if isinstance(X, RankingSource):
+            return np.concatenate([self.predict(chunk.X) for chunk in X.chunks()])
         check_is_fitted(self, "parameters_")
         X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if X.shape[1] != self._n_features_trained:

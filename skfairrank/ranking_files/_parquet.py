@@ -193,6 +193,9 @@ class ParquetRanking(RankingSource):
         self._dtype()
         return read_table(lambda: (_values(batch, self.qid) for batch in self._blocks([self.qid])), self.qid)
 
+    def _read_highest(self):
+        return max(float(_numbers(batch, self.target).max()) for batch in self._blocks([self.target]) if len(batch))
+
     def _store(self, table: Table) -> Stored:
         dtype, n_rows, width = self._dtype(), int(table.starts[-1]), len(self.feature_names)
         spool = Spool(self.spool_dir, n_rows * (width * dtype.itemsize + 8))

@@ -112,6 +112,20 @@ class RankingSource(ABC):
             Rows of a chunk at most; a query of more rows is a chunk of its own.
         """
 
+    @property
+    def highest_relevance(self) -> float:
+        """The highest relevance of all rows."""
+        known = self._fresh()
+        if "stored" in known:
+            return known["stored"].highest
+        if "highest" not in known:
+            known["highest"] = self._read_highest()
+        return known["highest"]
+
+    @abstractmethod
+    def _read_highest(self) -> float:
+        """Read the highest relevance."""
+
     @abstractmethod
     def _stamp(self):
         """Something that changes with what lies on the disk."""
