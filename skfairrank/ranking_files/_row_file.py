@@ -61,17 +61,25 @@ class RowFile:
         np.not_equal(starts[1:], starts[:-1] + sizes[:-1], out=is_first[1:])
         begin = (ends - sizes)[is_first]
         end = np.append(begin[1:], n_rows)
-        at = self.first_byte + starts[is_first] * self.row_bytes
-        for k in np.argsort(at, kind="stable").tolist():
-            self._fill(out[begin[k] : end[k]], int(at[k]))
+        at = starts[is_first]
+        order = np.argsort(at, kind="stable")
+        places = (np.stack([at, begin, end])[:, order] * self.row_bytes).tolist()
+        room, number = memoryview(out).cast("B"), self._opened().fileno()
+        for source, first, last in zip(*places):
+            source += self.first_byte
+            if not _CAN_READ_AT or os.preadv(number, (room[first:last],), source) != last - first:
+                self._fill(room[first:last], source)
         return out
 
-    def _fill(self, rows: np.ndarray, at: int) -> None:
+    def _opened(self):
         if self._file is None:
             self._file = open(self.path, "rb", buffering=0)
-        room = memoryview(rows).cast("B")
+        return self._file
+
+    def _fill(self, room: memoryview, at: int) -> None:
+        """Read as often as it takes."""
         while len(room):
-            n = _read_at(self._file, room, at)
+            n = _read_at(self._opened(), room, at)
             if not n:
                 raise OSError(
                     f"{self.path} ends at byte {at}, before the last of its rows: it has been cut short since it was opened."
@@ -79,9 +87,12 @@ class RowFile:
             room, at = room[n:], at + n
 
 
+# Reading from a place leaves the position alone that threads and forked processes share.
+_CAN_READ_AT = hasattr(os, "preadv")
+
+
 def _read_at(file, room, at) -> int:
-    """Read into `room` from a place of the file, which leaves the file's own position alone where the system can do that."""
-    if hasattr(os, "preadv"):
-        return os.preadv(file.fileno(), [room], at)
+    if _CAN_READ_AT:
+        return os.preadv(file.fileno(), (room,), at)
     file.seek(at)  # Windows
     return file.readinto(room)
