@@ -1,8 +1,9 @@
 """Training from a Parquet file beside training from memory: peak memory, time per step, and what the first fit costs.
 
-The file has ten million rows of 50 float32 features, in queries of 10 to 100 rows, and is written with pyarrow's own settings. Each of
-two processes does the same fits, one from the file and one from arrays in memory; they take turns. It takes about 4.5 GB of disk
-(the file, and the rows as training reads them), which is free again at the end, and 3 GB of memory for the process with the arrays. Linux only, for the peak of memory.
+The file has ten million rows of 50 float32 features, in queries of 10 to 100 rows, and is written with pyarrow's own settings.
+Each of two processes does the same fits, one from the file and one from arrays in memory; they take turns. It takes about 4.5 GB
+of disk (the file, and the rows as training reads them), which is free again at the end, and 3 GB of memory for the process with the
+arrays. Linux only, for the peak of memory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 from skfairrank import PlackettLuceRanker, SenSTIRRanker
 from skfairrank.ranking_files import ParquetRanking
+from skfairrank.scores import LinearScore
 
 path, kind = sys.argv[1:]
 source = ParquetRanking(path, sensitive_features="group", spool_dir=sys.argv[1] + ".spool")
@@ -41,14 +43,23 @@ def peak():
     # getrusage would count what the parent process had when it started this one.
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
 
+class Timed(LinearScore):
+    # Notes when the first and the last step of training asked for it.
+    times = []
+
+    def pull_back(self, *args):
+        Timed.times = Timed.times[:1] + [(time.perf_counter(), time.process_time())]
+        super().pull_back(*args)
+
 for line in sys.stdin:
+    Timed.times = []
     name, steps = line.split()
     make = PlackettLuceRanker if name == "plain" else SenSTIRRanker
     settings = dict() if name == "plain" else dict(rho=0.01, metric=None if name == "learned" else np.eye({features})[:1])
-    start = time.perf_counter(), time.process_time()
-    make(max_iter=int(steps), random_state=0, **settings).fit(*data, **given)
-    spent = time.perf_counter() - start[0], time.process_time() - start[1]
-    print(*spent, peak(), flush=True)
+    start = time.perf_counter()
+    make(score_function=Timed(), max_iter=int(steps), random_state=0, **settings).fit(*data, **given)
+    whole, between = time.perf_counter() - start, int(steps) - 1
+    print(whole, *((b - a) / between for a, b in zip(*Timed.times)), peak(), flush=True)
 source.close()
 """
 
@@ -68,7 +79,11 @@ def write(path: Path, n_rows: int) -> int:
         ids = qid[at : at + BLOCK]
         X = rng.standard_normal((len(ids), FEATURES), dtype=np.float32)
         merit = X @ weights / 5.0 + rng.standard_normal(len(ids))
-        columns = {"qid": ids, "target": np.clip(np.floor(merit + 1.0), 0.0, 4.0), "group": np.where(X[:, 0] > 0, "a", "b")}
+        columns = {
+            "qid": ids,
+            "target": np.clip(np.floor(merit + 1.0), 0.0, 4.0),
+            "group": np.where(X[:, 0] > 0, "a", "b"),
+        }
         part = pa.table(columns | {f"f{j}": X[:, j] for j in range(FEATURES)})
         writer = pq.ParquetWriter(path, part.schema) if writer is None else writer
         writer.write_table(part)
@@ -85,7 +100,7 @@ class Process:
         self.process = subprocess.Popen([sys.executable, "-c", program, str(path), kind], **pipes)
 
     def fit(self, name: str, steps: int) -> list[float]:
-        """Elapsed seconds, CPU seconds, and the peak memory of the process so far in bytes."""
+        """Seconds of the fit; elapsed and CPU seconds of one of its steps; the peak memory of the process so far in bytes."""
         self.process.stdin.write(f"{name} {steps}\n")
         self.process.stdin.flush()
         return [float(x) for x in self.process.stdout.readline().split()]
@@ -100,8 +115,10 @@ def main():
     parser.add_argument("--quick", action="store_true", help="200,000 rows")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--folder", default=None, help="where to write (default: the system's folder for temporary files)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--folder", default=None, help="where to write (default: the system's folder for temporary files)"
+    )
     options = parser.parse_args()
     n_rows = 200_000 if options.quick else options.rows
     print(header())
@@ -127,13 +144,14 @@ def measure(path, title, steps, rounds):
             worker.fit(name, 2)
         for _ in range(rounds):
             for kind, worker in workers.items():
-                short, long = worker.fit(name, 2), worker.fit(name, steps + 2)
-                per_step[kind].append([(b - a) / steps for a, b in zip(short[:2], long[:2])])
+                per_step[kind].append(worker.fit(name, steps)[1:3])
         times = {kind: np.median(per_step[kind], axis=0) for kind in workers}
         ratios = np.median(np.array(per_step["file"]) / np.array(per_step["memory"]), axis=0)
-        rows.append([said, *(time_text(times[kind][i]) for i in (0, 1) for kind in ("file", "memory")), *ratios[[0, 1]]])
-    peaks = {kind: worker.fit("plain", 2)[2] for kind, worker in workers.items()}
-    peaks["file"] = workers["file"].fit("learned", steps)[2]
+        rows.append(
+            [said, *(time_text(times[kind][i]) for i in (0, 1) for kind in ("file", "memory")), *ratios[[0, 1]]]
+        )
+    peaks = {kind: worker.fit("plain", 2)[3] for kind, worker in workers.items()}
+    peaks["file"] = workers["file"].fit("learned", steps)[3]
     columns = ["ranker", "file, elapsed", "memory, elapsed", "file, CPU", "memory, CPU", "ratio elapsed", "ratio CPU"]
     table(f"A step from a file and from memory: {title}", columns, rows)
     mib = 2.0**20
@@ -149,7 +167,11 @@ def measure(path, title, steps, rounds):
         for kind in workers
     ]
     columns = ["rows from", "peak memory", "first fit of 2 steps", "another", "file", "rows written for training"]
-    table("The same processes: peak memory of all fits (from the file one that learns its metric too), and what a fit begins with", columns, rows)
+    table(
+        "The same processes: peak memory of all fits (from the file one that learns its metric too), and what a fit begins with",
+        columns,
+        rows,
+    )
     for worker in workers.values():
         worker.end()
 

@@ -80,6 +80,8 @@ class Batches(Protocol):
     n_numbers: int
     #: Names of the features, shape (n_features,), where X has them, else None.
     feature_names: np.ndarray | None
+    #: Rows that a stream asks for at once, about.
+    rows_at_once: int
     #: Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`.
     worth: Callable | None
 
@@ -109,8 +111,8 @@ class Batches(Protocol):
         ...
 
 
-# Rows of a batch of `in_order` and of what a stream prepares at once, and the most steps of the latter. Results do not depend on
-# them.
+# Rows of a batch of `in_order` and of what a stream prepares at once from memory, and the most steps of the latter. Results do not
+# depend on them.
 _ROWS, _STEPS = 1 << 16, 512
 
 
@@ -146,6 +148,8 @@ class ArrayBatches:
     feature_names : ndarray of str, shape (n_features,), optional
     """
 
+    rows_at_once = _ROWS
+
     def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None, feature_names=None):
         self.X, self.queries, self.tables = X, queries, tables
         self.numbers = np.arange(queries.n_queries) if numbers is None else numbers
@@ -171,9 +175,7 @@ class ArrayBatches:
 
     def read(self, chosen):
         places, stay = self.queries.positions(chosen), self._stay
-        return Rows(
-            self.X, self.queries.order[places], self.tables.gain[places], stay[places] if len(stay) else stay
-        )
+        return Rows(self.X, self.queries.order[places], self.tables.gain[places], stay[places] if len(stay) else stay)
 
     def first_rows(self, n_rows):
         return self.X, self.queries
@@ -227,7 +229,7 @@ class BatchStream:
         self.source, self.batch_size = source, min(batch_size, len(sizes))
         self.order_rng, self.noise_rng = order_rng, noise_rng
         mean_rows = self.batch_size * int(sizes.sum()) / len(sizes)
-        self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows)))
+        self.at_once = int(max(1, min(_STEPS, source.rows_at_once / mean_rows)))
         self.are_of_one_size = bool((sizes == sizes[0]).all())
         self.stock = np.empty(0, np.int64)
 

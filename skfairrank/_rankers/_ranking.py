@@ -170,8 +170,8 @@ class RankingMixin:
         """
         if isinstance(X, RankingSource):
             raise TypeError(
-                f"sample_rankings takes rows in memory, and X is {X!r}: sample the rankings of one chunk after the other, for chunk "
-                "in X.chunks(), with chunk.X and qid=chunk.qid."
+                f"sample_rankings takes rows in memory, and X is {X!r}: sample the rankings of one chunk after the other, for "
+                "chunk in X.chunks(), with chunk.X and qid=chunk.qid."
             )
         return sample_rankings(self._scores(X, qid), qid=qid, n_samples=n_samples, random_state=random_state)
 

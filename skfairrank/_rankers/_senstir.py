@@ -198,8 +198,8 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         is_on_disk = isinstance(given.X, RankingSource)
         if is_on_disk and adversary.takes_hypotheticals and self.rho > 0:
             raise ValueError(
-                'adversary="given" keeps the hypothetical rows of all training rows in memory, and a source of rows on a disk is for '
-                'rows that do not fit there: use another adversary, such as "ascent" or "gaps".'
+                'adversary="given" keeps the hypothetical rows of all training rows in memory, and a source of rows on a disk is '
+                'for rows that do not fit there: use another adversary, such as "ascent" or "gaps".'
             )
         relevance = None if is_on_disk else _ungrouped(y, batches.queries)
         self.metric_ = self._learn_metric(adversary, batches, relevance, given)

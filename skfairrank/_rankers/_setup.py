@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from skfairrank._batches import ArrayBatches
 from skfairrank._features import validate_features
@@ -87,11 +86,11 @@ def _problem_of_source(ranker, given: Given, rng) -> Problem:
     refuse_beside_source(given.X, **given._asdict() | {"X": None})
     if ranker.solver == "lbfgs":
         raise ValueError(
-            'solver="lbfgs" goes through all rows in every iteration, so that they must be in memory: train on a source of rows on '
-            'a disk with solver="adam".'
+            'solver="lbfgs" goes through all rows in every iteration, so that they must be in memory: train on a source of rows '
+            'on a disk with solver="adam".'
         )
     batches = given.X.batches(ranker.utility)
-    validate_features(ranker, pd.DataFrame(batches.first_rows(1)[0][:1], columns=given.X.feature_names, copy=False))
+    validate_features(ranker, given.X._named(batches.first_rows(1)[0][:1]))
     gradient = make_gradient(ranker.gradient, int(ranker.n_samples))
     gradient.check(batches)
     ranker.n_queries_ = len(batches.sizes)

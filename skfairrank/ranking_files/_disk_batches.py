@@ -31,6 +31,9 @@ class DiskBatches:
         That of which this one has some queries; then `numbers` says which.
     """
 
+    # Fewer than from memory, since they are copied; more than a step or two, since each reading has a cost of its own.
+    rows_at_once = 1 << 14
+
     def __init__(
         self, X: RowFile, y: RowFile, starts, sizes, utility, weights=None, *, feature_names=None, owner=None, of=None,
         numbers=None,

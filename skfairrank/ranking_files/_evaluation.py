@@ -33,10 +33,10 @@ _GIVEN = ("y", "s", "s1", "s2", "qid", "sensitive_features", "query_weight", "re
 def evaluate_in_chunks(ranker, source, metrics, *, hypothetical=None, max_rows=CHUNK) -> pd.DataFrame:
     """Metrics of a fitted ranker, with standard errors, in one pass over a file that memory need not hold.
 
-    Each metric gives a value for each query, and these are kept: 8 bytes for each query and metric. Their mean is that of the same
-    metric on all rows in memory, to the last bit for a linear score (else as the library of matrix products rounds). Rankings are
-    sampled with noise of the query's own, so the size of chunks changes nothing; where ids do not ascend in the file, other rankings
-    are sampled than in memory.
+    Each metric gives a value for each query, and these are kept: 8 bytes for each query and metric. Their mean is that of the
+    same metric on all rows in memory, to the last bit for a linear score (else as the library of matrix products rounds).
+    Rankings are sampled with noise of the query's own, so that the size of chunks changes nothing. Where ids do not ascend in the
+    file other rankings are sampled than in memory, and for average precision, whose noise belongs to blocks of rows.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def evaluate_in_chunks(ranker, source, metrics, *, hypothetical=None, max_rows=C
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank.metrics import kendall_tau_score, ndcg_score
     >>> from skfairrank.ranking_files import ParquetRanking, evaluate_in_chunks
-    >>> rows = pd.DataFrame({"a": [0.0, 1, 2, 0, 1], "b": [1.0, 0, 0, 0, 1], "target": [0, 1, 2, 0, 1], "qid": [0, 0, 0, 1, 1]})
+    >>> rows = pd.DataFrame({"a": [0.0, 1, 2, 0, 1], "b": [1.0, 0, 0, 0, 1]})
+    >>> rows = rows.assign(target=[0, 1, 2, 0, 1], qid=[0, 0, 0, 1, 1])
     >>> by_a = LinearRegression().fit(rows[["a", "b"]], rows["a"])
     >>> metrics = {"ndcg": ndcg_score, "ndcg@1": partial(ndcg_score, k=1), "tau": kendall_tau_score}
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -204,7 +205,9 @@ class _Metric:
             )
         taken = [setting for setting in settings if setting in _GIVEN]
         if taken:
-            raise TypeError(f"The metric {name!r} has settings for {taken}, which come from the source: leave them out.")
+            raise TypeError(
+                f"The metric {name!r} has settings for {taken}, which come from the source: leave them out."
+            )
         for setting in ("policy", "n_samples", "random_state"):
             if setting in parameters:
                 settings.setdefault(setting, parameters[setting].default)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from skfairrank._batches import parts_in_order
-from skfairrank._validation import as_values, check_magnitude, check_relevance
-from skfairrank.ranking_files._query_table import Table, read_table
-from skfairrank.ranking_files._source import CHUNK, RankingChunk, RankingSource, Stored
-from skfairrank.ranking_files._spool import Spool
+from skfairrank._validation import as_values
+from skfairrank.ranking_files._query_table import read_table
+from skfairrank.ranking_files._source import (
+    CHUNK,
+    Block,
+    RankingChunk,
+    RankingSource,
+    check_block,
+    checked_relevance,
+)
 
 __all__ = ["ParquetRanking"]
 
@@ -29,8 +35,8 @@ class ParquetRanking(RankingSource):
     """A Parquet file, or a folder of them, for data that memory cannot hold.
 
     ``ranker.fit(ParquetRanking(path))`` trains any ranker of this package that has ``solver="adam"``, and reaches what ``fit`` on
-    the same rows in memory reaches, bit for bit. ``ranker.predict(source)`` and ``ranker.score(source)`` read the file in chunks, as
-    `evaluate_in_chunks` does. Needs pyarrow: ``pip install "skfairrank[parquet]"``.
+    the same rows in memory reaches, bit for bit. ``ranker.predict(source)``, ``ranker.rank(source)`` and ``ranker.score(source)``
+    read the file in chunks, as `evaluate_in_chunks` does. Needs pyarrow: ``pip install "skfairrank[parquet]"``.
 
     Rows of a query must lie one behind the other. A query may go from one row group to the next, or from one file to the next.
 
@@ -67,9 +73,9 @@ class ParquetRanking(RankingSource):
     negative relevances and columns that are no numbers raise an error that names the column. So does a query id that comes back
     in another place. Features are float32 where all columns are float32 or smaller (float16 apart), else float64.
 
-    In memory are about 24 bytes for each query while training runs, the rows of up to 512 training steps (65,536 rows, if a step has
-    no more), and a sample of rows where a fair metric is learned (`sample`). Ids that do not ascend are sorted in memory, which takes
-    about 100 bytes for each query.
+    In memory are some 40 bytes for each query while training runs, the rows of up to 512 training steps (65,536 rows, if a step
+    has no more), and a sample of rows where a fair metric is learned (`sample`). Ids that do not ascend are sorted in memory, which
+    takes some 100 bytes for each query.
 
     A file that changes is read anew by the next call; one that changes while it is read raises an error.
 
@@ -77,8 +83,7 @@ class ParquetRanking(RankingSource):
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import pandas as pd
-    >>> from skfairrank import PlackettLuceRanker
+    >>>     >>> from skfairrank import PlackettLuceRanker
     >>> from skfairrank.datasets import make_biased_ranking
     >>> from skfairrank.ranking_files import ParquetRanking
     >>> task = make_biased_ranking(n_queries=50, random_state=0)
@@ -104,7 +109,7 @@ class ParquetRanking(RankingSource):
         query_weight=None,
         spool_dir=None,
     ):
-        super().__init__(spool_dir)
+        self.spool_dir = spool_dir
         self.path, self.target, self.qid, self.query_weight = path, target, qid, query_weight
         self.features, self.sensitive_features = features, sensitive_features
 
@@ -119,6 +124,10 @@ class ParquetRanking(RankingSource):
         return known["names"]
 
     @property
+    def n_features(self):
+        return len(self.feature_names)
+
+    @property
     def has_sensitive_features(self):
         return self.sensitive_features is not None
 
@@ -129,17 +138,17 @@ class ParquetRanking(RankingSource):
 
     def chunks(self, max_rows=CHUNK):
         table, dtype, columns = self._table(), self._dtype(), self._columns()
-        for (first, last), batches in _cut(self._blocks(columns), parts_in_order(table.starts, max_rows), table.starts):
+        for first, batches in _cut(self._blocks(columns), parts_in_order(table.starts, max_rows), table.starts):
             row = int(table.starts[first])
             places = [row, *(row + np.cumsum([len(batch) for batch in batches]))]
             X = np.concatenate([self._features_of(batch, dtype) for batch in batches])
-            self._check_features(X, row)
+            check_block(self, X, row)
             weight = self.query_weight
             yield RankingChunk(
-                pd.DataFrame(X, columns=self._known["names"], copy=False),
-                np.concatenate([self._relevances_of(batch, at) for batch, at in zip(batches, places)]),
+                self._named(X),
+                np.concatenate([self._relevances(batch, at) for batch, at in zip(batches, places)]),
                 np.concatenate([_values(batch, self.qid) for batch in batches]),
-                self._sensitive_of(batches),
+                self._joined(batches),
                 None if weight is None else np.concatenate([_numbers(batch, weight) for batch in batches]),
                 first,
             )
@@ -175,8 +184,8 @@ class ParquetRanking(RankingSource):
                 for name in self._columns():
                     if schema.get_field_index(name) < 0:
                         raise ValueError(
-                            f"{path} has no column {name!r} (or several): its columns are {_some(schema.names)}. Name the columns "
-                            "by target=, qid=, features=, sensitive_features= and query_weight=."
+                            f"{path} has no column {name!r} (or several): its columns are {_some(schema.names)}. Name the "
+                            "columns by target=, qid=, features=, sensitive_features= and query_weight=."
                         )
                 kinds += [_kind_of(schema.field(name).type, name, path) for name in names]
             result = np.result_type(*set(kinds))
@@ -196,40 +205,27 @@ class ParquetRanking(RankingSource):
     def _read_highest(self):
         return max(float(_numbers(batch, self.target).max()) for batch in self._blocks([self.target]) if len(batch))
 
-    def _store(self, table: Table) -> Stored:
-        dtype, n_rows, width = self._dtype(), int(table.starts[-1]), len(self.feature_names)
-        spool = Spool(self.spool_dir, n_rows * (width * dtype.itemsize + 8))
-        try:
-            return self._stored_in(spool, table, dtype, width)
-        except BaseException:
-            spool.close()
-            raise
+    def _blocks_of_rows(self):
+        dtype, first = self._dtype(), 0
+        for batch in self._blocks(self._columns()):
+            if len(batch):
+                weight = None if self.query_weight is None else _numbers(batch, self.query_weight)
+                self._refuse_missing(batch, first)
+                take = partial(_take, batch, self._sensitive_columns)
+                yield Block(self._features_of(batch, dtype), self._relevances(batch, first), weight, take)
+                first += len(batch)
 
-    def _stored_in(self, spool, table, dtype, width):
-        sampled, highest, first = self._sampled_rows(), 0.0, 0
-        weights = None if self.query_weight is None else np.empty(len(table.starts) - 1)
-        taken = []
-        with open(spool.folder / "y", "wb") as y_file:
+    def _refuse_missing(self, batch, first):
+        for name in self._sensitive_columns:
+            missing = _column(batch, name).is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+            if missing.any():
+                raise ValueError(
+                    f"sensitive_features (column {name!r} of {self!r}) has missing values, the first in row "
+                    f"{first + int(np.argmax(missing))}: drop those rows, or make missing a group of its own."
+                )
 
-            def rows():
-                nonlocal highest, first
-                for batch in self._blocks(self._columns()):
-                    if not len(batch):
-                        continue
-                    X, y = self._features_of(batch, dtype), self._relevances_of(batch, first)
-                    self._check_features(X, first)
-                    if weights is not None:
-                        self._weigh(batch, first, table.starts, weights)
-                    here = sampled[slice(*np.searchsorted(sampled, [first, first + len(batch)]))]
-                    if self._sensitive_columns and len(here):
-                        taken.append(_take(batch, self._sensitive_columns, here - first))
-                    y_file.write(y.data)
-                    highest, first = max(highest, float(y.max())), first + len(batch)
-                    yield X
-
-            X_file = spool.write("X", rows(), dtype, width)
-        y = spool.row_file("y", np.float64)
-        return Stored(spool, X_file, y, weights, highest, self._sensitive_of(taken))
+    def _relevances(self, batch, first):
+        return checked_relevance(self, _numbers(batch, self.target), first, f"the column {self.target!r}")
 
     def _features_of(self, batch, dtype) -> np.ndarray:
         """Features of a record batch, row by row."""
@@ -241,52 +237,10 @@ class ParquetRanking(RankingSource):
                 X[rows, j] = column[rows]
         return X
 
-    def _check_features(self, X, first: int) -> None:
-        least, most = X.min(axis=0), X.max(axis=0)
-        if not (np.isfinite(least).all() and np.isfinite(most).all()):
-            wrong = ~np.isfinite(X)
-            j = int(np.argmax(wrong.any(axis=0)))
-            row = int(np.argmax(wrong[:, j]))
-            kind = "NaN" if np.isnan(X[row, j]) else "infinity"
-            raise ValueError(
-                f"Input X contains {kind}: column {self._known['names'][j]!r} of {self!r}, the first in row {first + row} (counted "
-                "from 0 over all files). Fill such values, or leave the rows or the column out."
-            )
-        check_magnitude(np.stack([least, most]))
-
-    def _relevances_of(self, batch, first: int) -> np.ndarray:
-        try:
-            return check_relevance(_numbers(batch, self.target).astype(np.float64))
-        except ValueError as error:
-            raise ValueError(
-                f"{error} (y is the column {self.target!r} of {self!r}, and rows are counted from its row {first}.)"
-            ) from error
-
-    def _weigh(self, batch, first, starts, weights) -> None:
-        """Take the weights of the queries that begin in a batch of rows, and compare those of the others."""
-        of_rows = _numbers(batch, self.query_weight).astype(np.float64)
-        query = np.searchsorted(starts, np.arange(first, first + len(of_rows)), side="right") - 1
-        begin = slice(int(np.searchsorted(starts, first)), int(np.searchsorted(starts, first + len(of_rows))))
-        begins = starts[begin][: len(weights) - begin.start]
-        weights[begin.start : begin.start + len(begins)] = of_rows[begins - first]
-        wrong = ~np.isfinite(of_rows) | (of_rows < 0)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                f"query_weight is {of_rows[row]:g} in row {first + row} of {self!r}: weights must be finite and >= 0."
-            )
-        differs = of_rows != weights[query]
-        if differs.any():
-            row = int(np.argmax(differs))
-            raise ValueError(
-                f"query_weight differs within a query of {self!r}: it is {weights[query[row]]:g} in row {starts[query[row]]}, and "
-                f"{of_rows[row]:g} in row {first + row}. A query has one weight: give all of its rows the same number."
-            )
-
-    def _sensitive_of(self, batches):
+    def _joined(self, batches):
         """Sensitive features of record batches, as pandas reads them from a file."""
         columns = self._sensitive_columns
-        if not columns or not batches:
+        if not columns:
             return None
         import pyarrow as pa
 
@@ -300,15 +254,15 @@ class ParquetRanking(RankingSource):
         columns = self._sensitive_columns
         if len(columns) != 1:
             raise ValueError(
-                f"sensitive_features={self.sensitive_features!r}: groups are compared by one column. Combine the columns into one "
-                "before the file is written, or choose one."
+                f"sensitive_features={self.sensitive_features!r}: groups are compared by one column. Combine the columns into "
+                "one before the file is written, or choose one."
             )
         distinct = None
         for batch in self._blocks(columns):
-            found = pc.unique(_plain(batch.column(columns[0])))
+            found = pc.unique(_column(batch, columns[0]))
             distinct = found if distinct is None else pc.unique(_joined([distinct, found]))
         places = (
-            pc.index_in(_plain(batch.column(columns[0])), value_set=distinct).to_numpy(zero_copy_only=False)
+            pc.index_in(_column(batch, columns[0]), value_set=distinct).to_numpy(zero_copy_only=False)
             for batch in self._blocks(columns)
         )
         return as_values(distinct.to_pandas()), places
@@ -320,7 +274,9 @@ def _files_of(path) -> list[Path]:
         return [file for part in path for file in _files_of(part)]
     path = Path(path).expanduser()
     if not path.exists():
-        raise FileNotFoundError(f"There is no file or folder {path}: give the path of a Parquet file, or of a folder of them.")
+        raise FileNotFoundError(
+            f"There is no file or folder {path}: give the path of a Parquet file, or of a folder of them."
+        )
     if not path.is_dir():
         return [path]
     files = [
@@ -329,13 +285,17 @@ def _files_of(path) -> list[Path]:
         if file.is_file() and not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
     ]
     if not files:
-        raise FileNotFoundError(f"The folder {path} has no file that ends in .parquet: give another, or the file itself.")
+        raise FileNotFoundError(
+            f"The folder {path} has no file that ends in .parquet: give another, or the file itself."
+        )
     return sorted(files, key=lambda file: _by_number(file.relative_to(path)))
 
 
 def _by_number(path: Path) -> list:
     """A key that sorts names as people do: "part.2" before "part.10"."""
-    return [[(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)] for name in path.parts]
+    return [
+        [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)] for name in path.parts
+    ]
 
 
 def _opened(path):
@@ -378,11 +338,15 @@ def _plain(column):
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
+def _column(batch, name):
+    return _plain(batch.column(batch.schema.get_field_index(name)))
+
+
 def _numbers(batch, name) -> np.ndarray:
     """A column of a record batch as numbers; missing values are nan."""
     import pyarrow.types as types
 
-    column = _plain(batch.column(batch.schema.get_field_index(name)))
+    column = _column(batch, name)
     if types.is_decimal(column.type):
         column = column.cast("float64")
     return column.to_numpy(zero_copy_only=False)
@@ -390,7 +354,7 @@ def _numbers(batch, name) -> np.ndarray:
 
 def _values(batch, name) -> np.ndarray:
     """A column of a record batch as ids; missing values are what pandas counts as missing."""
-    return as_values(_plain(batch.column(batch.schema.get_field_index(name))).to_numpy(zero_copy_only=False))
+    return as_values(_column(batch, name).to_numpy(zero_copy_only=False))
 
 
 def _take(batch, columns, rows):
@@ -413,8 +377,8 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
 
 
-def _cut(batches, parts: Iterable[tuple[int, int]], starts: np.ndarray) -> Iterator[tuple[tuple[int, int], list]]:
-    """Parts of the queries, as (first, last), each with its rows as a list of record batches."""
+def _cut(batches, parts: Iterable[tuple[int, int]], starts: np.ndarray) -> Iterator[tuple[int, list]]:
+    """The first query of each part, and the rows of the part as a list of record batches."""
     batches, left = iter(batches), None
     for first, last in parts:
         inside, missing = [], int(starts[last] - starts[first])
@@ -423,4 +387,4 @@ def _cut(batches, parts: Iterable[tuple[int, int]], starts: np.ndarray) -> Itera
             inside.append(batch.slice(0, missing))
             left = batch.slice(missing) if len(batch) > missing else None
             missing -= len(inside[-1])
-        yield (first, last), [part for part in inside if len(part)]
+        yield first, [part for part in inside if len(part)]

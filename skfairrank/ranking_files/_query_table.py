@@ -36,8 +36,8 @@ class Table(NamedTuple):
 def read_table(blocks: Callable[[], Iterable[np.ndarray]], name: str) -> Table:
     """Find the queries of rows that lie query by query.
 
-    Ids that ascend are compared with their neighbours and forgotten. Others are read a second time, and sorted in memory; an id that
-    comes back in another place is then found.
+    Ids that ascend are compared with their neighbours and forgotten. Others are read a second time, and sorted in memory; an id
+    that comes back in another place is then found.
 
     Parameters
     ----------
@@ -108,6 +108,8 @@ class _Scan:
 
 def _ascend(ids) -> bool:
     try:
-        return all(a < b for a, b in zip(ids[:-1], ids[1:])) if isinstance(ids, list) else bool((ids[1:] > ids[:-1]).all())
+        return (
+            all(a < b for a, b in zip(ids[:-1], ids[1:])) if isinstance(ids, list) else bool((ids[1:] > ids[:-1]).all())
+        )
     except TypeError:  # of several kinds, or without an order, which `Queries` says better
         return False

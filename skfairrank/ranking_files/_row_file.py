@@ -64,7 +64,7 @@ class RowFile:
         at = starts[is_first]
         order = np.argsort(at, kind="stable")
         places = (np.stack([at, begin, end])[:, order] * self.row_bytes).tolist()
-        room, number = memoryview(out).cast("B"), self._opened().fileno()
+        room, number = memoryview(out.reshape(-1).view(np.uint8)), self._opened().fileno()
         for source, first, last in zip(*places):
             source += self.first_byte
             if not _CAN_READ_AT or os.preadv(number, (room[first:last],), source) != last - first:

@@ -1,7 +1,7 @@
 """A folder for rows as training reads them: whole rows, one after the other, where a Parquet file has column after column.
 
-The rows of a query then lie together, so that a query from anywhere in the file costs one read of its own bytes. In a Parquet file
-it would cost decoding a row group, which by default has a million rows.
+The rows of a query then lie together, so that a query from anywhere in the file costs one read of its own bytes. In a Parquet
+file it would cost decoding a row group, which by default has a million rows.
 """
 
 from __future__ import annotations
