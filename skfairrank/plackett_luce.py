@@ -276,7 +276,9 @@ def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=
         over_queries(_exact.expected_discounts, queries.offsets, work, h, queries.offsets, discount, out)
     else:
         outs = discount, out
-        _over_samples(_ranks.sampled_discounts, h, queries, int(n_samples), random_state, *outs, first_query=first_query)
+        _over_samples(
+            _ranks.sampled_discounts, h, queries, int(n_samples), random_state, *outs, first_query=first_query
+        )
     return out
 
 

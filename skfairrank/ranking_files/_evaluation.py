@@ -243,7 +243,13 @@ class _Metric:
 
     def per_query(self, values: np.ndarray) -> PerQuery:
         leaves_out = "replace_undefined_by" not in inspect.signature(self.function).parameters
-        return PerQuery(values, ~np.isnan(values), self.name, "they lack what it measures", is_selective=leaves_out)
+        return PerQuery(
+            values,
+            ~np.isnan(values),
+            self.name,
+            "they have no relevant row, or lack what else it measures",
+            is_selective=leaves_out,
+        )
 
 
 def _numbered(settings: dict, first_query: int, seed: int) -> Any:

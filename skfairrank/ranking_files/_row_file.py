@@ -7,6 +7,7 @@ each row that was touched; and a file that has been cut short ends the process i
 from __future__ import annotations
 
 import os
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,7 @@ class RowFile:
     def _opened(self):
         if self._file is None:
             self._file = open(self.path, "rb", buffering=0)
+            weakref.finalize(self, self._file.close)
         return self._file
 
     def _fill(self, room: memoryview, at: int) -> None:

@@ -318,7 +318,8 @@ class _Checked:
 
     def __init__(self, source: RankingSource, table: Table):
         self.source, self.starts, self.highest = source, table.starts, 0.0
-        self.sampled, self.taken, self.known_weights = source._sampled_rows(), [], None
+        self.sampled = source._sampled_rows() if source.has_sensitive_features else np.empty(0, np.int64)
+        self.taken, self.known_weights = [], None
 
     def rows(self, y_file) -> Iterator[np.ndarray]:
         """Features, block by block; relevances are written beside them."""
@@ -328,7 +329,7 @@ class _Checked:
             if query_weight is not None:
                 self._weigh(query_weight.astype(np.float64), first)
             here = self.sampled[slice(*np.searchsorted(self.sampled, [first, first + len(X)]))]
-            if self.source.has_sensitive_features and len(here):
+            if len(here):
                 self.taken.append(take(here - first))
             y_file.write(y.data)
             self.highest, first = max(self.highest, float(y.max())), first + len(X)
@@ -394,7 +395,7 @@ def check_block(source: RankingSource, X: np.ndarray, first: int) -> None:
 def checked_relevance(source: RankingSource, y, first: int, name: str) -> np.ndarray:
     """Relevances of a block as finite float64 >= 0; errors say where the block lies."""
     try:
-        return check_relevance(np.asarray(y).astype(np.float64))
+        return check_relevance(y)
     except ValueError as error:
         raise ValueError(f"{error} (y is {name} of {source!r}, and rows are counted from its row {first}.)") from error
 
