@@ -57,7 +57,11 @@ for line in sys.stdin:
     make = PlackettLuceRanker if name == "plain" else SenSTIRRanker
     settings = dict() if name == "plain" else dict(rho=0.01, metric=None if name == "learned" else np.eye({features})[:1])
     start = time.perf_counter()
-    make(score_function=Timed(), max_iter=int(steps), random_state=0, **settings).fit(*data, **given)
+    if name == "score":
+        ranker.score(*data, **given)
+        print(time.perf_counter() - start, 0.0, 0.0, peak(), flush=True)
+        continue
+    ranker = make(score_function=Timed(), max_iter=int(steps), random_state=0, **settings).fit(*data, **given)
     whole, between = time.perf_counter() - start, int(steps) - 1
     print(whole, *((b - a) / between for a, b in zip(*Timed.times)), peak(), flush=True)
 source.close()

@@ -453,7 +453,7 @@ def peak_of_fit(path, n_rows):
 
 
 def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
-    small, large = 150_000, 600_000
+    small, large = 100_000, 300_000
     peak_of_fit(tmp_path / "rows.parquet", 1000)  # what is imported and compiled at first
     peaks = [peak_of_fit(tmp_path / "rows.parquet", n) for n in (small, large)]
     size_of_row = 8 * 4 + 8
