@@ -2,8 +2,8 @@
 
 The file has ten million rows of 50 float32 features, in queries of 10 to 100 rows, and is written with pyarrow's own settings.
 Each of two processes does the same fits, one from the file and one from arrays in memory; they take turns. It takes about 4.5 GB
-of disk (the file, and the rows as training reads them), which is free again at the end, and 3 GB of memory for the process with the
-arrays. Linux only, for the peak of memory.
+of disk (the file, and the rows as training reads them), which is free again at the end, and 3 GB of memory for the process with
+the arrays. Linux only, for the peak of memory.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def main():
         path = Path(folder) / "rows.parquet"
         n_queries = write(path, n_rows)
         (Path(folder) / "rows.parquet.spool").mkdir()
-        title = f"{n_rows:,} rows x {FEATURES} float32 features, {n_queries:,} queries of 10 to 100 rows, {options.steps:,} steps of 10"
+        title = f"{n_rows:,} rows x {FEATURES} float32 features, {n_queries:,} queries of 10 to 100 rows"
+        title += f", {options.steps:,} steps of 10 queries"
         measure(path, title, options.steps, options.rounds)
 
 

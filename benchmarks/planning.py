@@ -1,6 +1,7 @@
 """What training from a file costs as rows grow: measured for 10^5 and 10^6 rows, and from there by arithmetic up to 10^10.
 
-Rows, queries and settings are those of `benchmarks/out_of_core.py`: 50 float32 features, 10 to 100 rows in a query, 10 queries a step.
+Rows, queries and settings are those of `benchmarks/out_of_core.py`: 50 float32 features, 10 to 100 rows in a query, 10 queries a
+step.
 """
 
 from __future__ import annotations
@@ -21,12 +22,22 @@ BYTES_OF_A_QUERY = 40
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="20,000 and 100,000 rows")
-    parser.add_argument("--folder", default=None, help="where to write (default: the system's folder for temporary files)")
+    parser.add_argument(
+        "--folder", default=None, help="where to write (default: the system's folder for temporary files)"
+    )
     options = parser.parse_args()
     print(header())
     sizes = (20_000, 100_000) if options.quick else (100_000, 1_000_000)
     found = [measure(n_rows, options.folder) for n_rows in sizes]
-    columns = ["rows", "Parquet", "written for training", "peak memory", "in memory: peak", "first fit", "a step, plain"]
+    columns = [
+        "rows",
+        "Parquet",
+        "written for training",
+        "peak memory",
+        "in memory: peak",
+        "first fit",
+        "a step, plain",
+    ]
     columns += ["a step, SenSTIR", "score"]
     table("Measured, from a file (times are elapsed)", columns, [row(one) for one in found])
     plan(*found)
@@ -56,7 +67,11 @@ def measure(n_rows: int, folder) -> dict:
 
 def row(one: dict) -> list[str]:
     times = [time_text(one[name]) for name in ("first", "plain", "senstir", "score")]
-    return [f"{one['rows']:,}", *(f"{number(one[name] / MIB)} MiB" for name in ("file", "spool", "peak", "in_memory")), *times]
+    return [
+        f"{one['rows']:,}",
+        *(f"{number(one[name] / MIB)} MiB" for name in ("file", "spool", "peak", "in_memory")),
+        *times,
+    ]
 
 
 def plan(small: dict, large: dict) -> None:
@@ -84,11 +99,11 @@ def plan(small: dict, large: dict) -> None:
     table("Planned: SenSTIR on rows of 50 float32 features, 55 rows in a query, 10 queries a step", columns, rows)
     print(
         f"\nWith n rows of {FEATURES} features: in memory {bytes_memory:.0f} bytes a row more than for fewer; from a file "
-        f"{large['peak'] / MIB:.0f} MiB and {BYTES_OF_A_QUERY} bytes for each of n / {ROWS_OF_A_QUERY} queries; Parquet {bytes_file:.0f} "
-        f"and rows for training {bytes_spool:.0f} bytes a row; reading {1e6 * reading:.2f} s a million rows, once for all fits of a "
-        f"source; a step {1e3 * step:.2f} ms, whatever n; a pass n / {ROWS_OF_A_QUERY} / {QUERIES_OF_A_STEP} steps; score "
-        f"{1e6 * scoring:.2f} s a million rows; {N_RHOS} values of rho: reading once, and for each 2,000 steps and a score of as many "
-        "rows."
+        f"{large['peak'] / MIB:.0f} MiB and {BYTES_OF_A_QUERY} bytes for each of n / {ROWS_OF_A_QUERY} queries; Parquet "
+        f"{bytes_file:.0f} and rows for training {bytes_spool:.0f} bytes a row; reading {1e6 * reading:.2f} s a million rows, "
+        f"once for all fits of a source; a step {1e3 * step:.2f} ms, whatever n; a pass n / {ROWS_OF_A_QUERY} / {QUERIES_OF_A_STEP} "
+        f"steps; score {1e6 * scoring:.2f} s a million rows; {N_RHOS} values of rho: reading once, and for each 2,000 steps and "
+        "a score of as many rows."
     )
 
 

@@ -67,8 +67,6 @@ class Rows(NamedTuple):
 class Batches(Protocol):
     """A source of mini-batches."""
 
-    #: Number of items of each query, shape (n_queries,).
-    sizes: np.ndarray
     #: Weight of each query, of mean 1, shape (n_queries,).
     weights: np.ndarray
     #: The utility's discount by rank, shape (at least the largest size,).
@@ -82,8 +80,16 @@ class Batches(Protocol):
     feature_names: np.ndarray | None
     #: Rows that a stream asks for at once, about.
     rows_at_once: int
-    #: Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`.
-    worth: Callable | None
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of items of each query, shape (n_queries,)."""
+        ...
+
+    @property
+    def worth(self) -> Callable | None:
+        """Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`."""
+        ...
 
     @property
     def is_weighted(self) -> bool:
@@ -111,8 +117,8 @@ class Batches(Protocol):
         ...
 
 
-# Rows of a batch of `in_order` and of what a stream prepares at once from memory, and the most steps of the latter. Results do not
-# depend on them.
+# Rows of a batch of `in_order` and of what a stream prepares at once from memory, and the most steps of the latter. Results do
+# not depend on them.
 _ROWS, _STEPS = 1 << 16, 512
 
 

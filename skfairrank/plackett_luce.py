@@ -312,8 +312,8 @@ def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_stat
         key = draw_keys(as_generator(random_state), 1)[0]
         work = _gradients.reinforce_work(len(h), queries.n_queries, n_samples)
         numbered, longer = _numbered(_gradients.reinforce, first_query), _behind(first_query, utility)
-        arguments = h, _behind(first_query, queries.offsets), *arguments[2:], key, int(n_samples), gradient, longer
-        over_queries(numbered, queries.offsets, work, *arguments)
+        behind = h, _behind(first_query, queries.offsets), *arguments[2:]
+        over_queries(numbered, queries.offsets, work, *behind, key, int(n_samples), gradient, longer)
         utility = longer[first_query:]
     return utility
 

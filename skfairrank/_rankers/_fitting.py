@@ -116,7 +116,8 @@ def warn_of_data(ranker, batches, is_warm: bool) -> None:
     """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
     warn_if_nothing_can_be_learned(batches.sizes, ((batch.gain, batch.offsets) for batch in batches.in_order()))
     if ranker.solver == "adam" and not is_warm:
-        warn_of_scales(*batches.first_rows(N_NUMBERS), getattr(ranker, "feature_names_in_", None))
+        X, queries = batches.first_rows(N_NUMBERS)
+        warn_of_scales(X, queries, getattr(ranker, "feature_names_in_", None))
 
 
 def warn_of_end(ranker, state: TrainingState) -> None:

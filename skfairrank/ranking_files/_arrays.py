@@ -32,7 +32,7 @@ _ROWS = 1 << 15  # at once
 class ArrayRanking(RankingSource):
     """Arrays in .npy files, or memory maps of whole files, for data that memory cannot hold.
 
-        ``ranker.fit(ArrayRanking("X.npy", "y.npy", qid="qid.npy"))`` is what `ParquetRanking` is for Parquet files: X is read where
+    ``ranker.fit(ArrayRanking("X.npy", "y.npy", qid="qid.npy"))`` is what `ParquetRanking` is for Parquet files: X is read where
         it lies, a query at a time, and never as a whole.
 
         Rows of a query must lie one behind the other.

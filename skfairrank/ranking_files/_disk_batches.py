@@ -39,7 +39,7 @@ class DiskBatches:
         numbers=None,
     ):  # fmt: skip
         self.X_file, self.y_file, self.starts, self.sizes, self.utility = X, y, starts, sizes, utility
-        self.feature_names, self.owner, self.n_features = feature_names, owner, X.width
+        self.feature_names, self.owner, self.n_features = feature_names, owner, int(X.width or 0)
         self.numbers = np.arange(len(sizes)) if numbers is None else numbers
         self.n_numbers = len(sizes) if of is None else of.n_numbers
         self.is_weighted = weights is not None and bool((weights != weights[0]).any())

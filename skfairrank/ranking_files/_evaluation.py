@@ -49,8 +49,8 @@ def evaluate_in_chunks(ranker, source, metrics, *, hypothetical=None, max_rows=C
         `functools.partial`: ``partial(stochastic_ndcg_score, n_samples=200, random_state=0)``. What they ask for is given:
         relevances, scores (`kendall_tau_score`: of the rows and of their hypotheticals), queries, sensitive features.
     hypothetical : callable, optional
-        A function X -> X', such as one that flips a sensitive column; it gets a DataFrame of the features of some queries, and may
-        change it.
+        A function X -> X', such as one that flips a sensitive column; it gets a DataFrame of the features of some queries, and
+        may change it.
     max_rows : int
         Rows of a chunk at most; a query of more rows is a chunk of its own.
 
@@ -194,11 +194,12 @@ class _Metric:
     @classmethod
     def of(cls, name: str, given) -> _Metric:
         function, settings = (given.func, dict(given.keywords)) if isinstance(given, partial) else (given, {})
-        try:
-            parameters = inspect.signature(function).parameters
-        except (TypeError, ValueError):
-            parameters = {}
-        if not {"qid", "reduce"} <= set(parameters) or "items" in parameters or getattr(given, "args", ()):
+        parameters = _parameters_of(function)
+        if (
+            not {"qid", "reduce"} <= set(parameters)
+            or "items" in parameters
+            or (isinstance(given, partial) and given.args)
+        ):
             raise TypeError(
                 f"metrics has {given!r} as {name!r}: give a function of skfairrank.metrics that has a value for each query "
                 "(reduce=None), such as ndcg_score, or partial(ndcg_score, k=10)."
@@ -250,6 +251,13 @@ class _Metric:
             "they have no relevant row, or lack what else it measures",
             is_selective=leaves_out,
         )
+
+
+def _parameters_of(function) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # what cannot be called has none
+        return {}
 
 
 def _numbered(settings: dict, first_query: int, seed: int) -> Any:

@@ -73,9 +73,9 @@ class ParquetRanking(RankingSource):
     negative relevances and columns that are no numbers raise an error that names the column. So does a query id that comes back
     in another place. Features are float32 where all columns are float32 or smaller (float16 apart), else float64.
 
-    In memory are some 40 bytes for each query while training runs, the rows of up to 512 training steps (65,536 rows, if a step
-    has no more), and a sample of rows where a fair metric is learned (`sample`). Ids that do not ascend are sorted in memory, which
-    takes some 100 bytes for each query.
+    In memory are some 40 bytes for each query while training runs, blocks of rows (up to 65,536, and any query whole), and a
+    sample of rows for a fair metric (`sample`). Ids that do not ascend are sorted in memory, which takes some 100 bytes for each
+    query.
 
     A file that changes is read anew by the next call; one that changes while it is read raises an error.
 
@@ -245,7 +245,8 @@ class ParquetRanking(RankingSource):
         import pyarrow as pa
 
         parts = [batch.select(columns) for batch in batches]
-        frame = pa.Table.from_batches(parts).unify_dictionaries().to_pandas(ignore_metadata=True)
+        table = pa.Table.from_batches(parts)
+        frame: Any = table.unify_dictionaries().to_pandas(ignore_metadata=True)
         return frame[columns[0]] if isinstance(self.sensitive_features, str) else frame
 
     def _read_groups(self):
@@ -257,7 +258,7 @@ class ParquetRanking(RankingSource):
                 f"sensitive_features={self.sensitive_features!r}: groups are compared by one column. Combine the columns into "
                 "one before the file is written, or choose one."
             )
-        distinct = None
+        distinct: Any = None
         for batch in self._blocks(columns):
             found = pc.unique(_column(batch, columns[0]))
             distinct = found if distinct is None else pc.unique(_joined([distinct, found]))
@@ -308,7 +309,7 @@ def _opened(path):
 
 def _index_columns(schema) -> list[str]:
     """Columns that are the index of the DataFrame that was written."""
-    return [name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
+    return [name for name in dict(schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
 
 
 def _kind_of(kind, name, path) -> np.dtype:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class RowFile:
     def __init__(self, path, dtype, width: int | None = None, *, first_byte: int = 0):
         self.path, self.dtype, self.width, self.first_byte = Path(path), np.dtype(dtype), width, first_byte
         self.row_bytes = self.dtype.itemsize * (1 if width is None else width)
-        self._file = None
+        self._file: Any = None
 
     def __getstate__(self):
         return {**self.__dict__, "_file": None}
@@ -65,7 +66,8 @@ class RowFile:
         at = starts[is_first]
         order = np.argsort(at, kind="stable")
         places = (np.stack([at, begin, end])[:, order] * self.row_bytes).tolist()
-        room, number = memoryview(out.reshape(-1).view(np.uint8)), self._opened().fileno()
+        flat: Any = out.reshape(-1).view(np.uint8)
+        room, number = memoryview(flat), self._opened().fileno()
         for source, first, last in zip(*places):
             source += self.first_byte
             if not _CAN_READ_AT or os.preadv(number, (room[first:last],), source) != last - first:

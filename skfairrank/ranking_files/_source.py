@@ -136,9 +136,9 @@ class RankingSource(ABC):
 
     def __array__(self, *args, **kwargs):
         raise TypeError(
-            f"{self!r} is a source of rows on a disk, which fit, predict, rank and score of PlackettLuceRanker, SenSTIRRanker and "
-            "FairPGRanker take as they are. Here rows must be in memory: those of one chunk after the other, chunk.X for chunk in "
-            "source.chunks()."
+            f"{self!r} is a source of rows on a disk, which fit, predict, rank and score of PlackettLuceRanker, SenSTIRRanker "
+            "and FairPGRanker take as they are. Here rows must be in memory: those of one chunk after the other, chunk.X for "
+            "chunk in source.chunks()."
         )
 
     def close(self) -> None:
@@ -319,7 +319,8 @@ class _Checked:
     def __init__(self, source: RankingSource, table: Table):
         self.source, self.starts, self.highest = source, table.starts, 0.0
         self.sampled = source._sampled_rows() if source.has_sensitive_features else np.empty(0, np.int64)
-        self.taken, self.known_weights = [], None
+        self.taken: list = []
+        self.known_weights: Any = None
 
     def rows(self, y_file) -> Iterator[np.ndarray]:
         """Features, block by block; relevances are written beside them."""
