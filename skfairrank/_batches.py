@@ -1,7 +1,8 @@
 """Where training's mini-batches come from: a batch carries the X that its rows number.
 
 So what trains never asks where rows lie. A source of batches is anything that has what `Batches` lists; the one here serves
-arrays in memory and memory maps.
+arrays in memory and memory maps. `BatchStream` decides which queries are in which batch, and asks the source for their rows: so a
+source that reads from a disk (`skfairrank.ranking_files`) gives the batches of the same rows in memory, bit for bit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 
-__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches", "OnePass"]
+__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches", "OnePass", "Rows", "parts_in_order"]
 
 
 class Batch(NamedTuple):
@@ -54,24 +55,53 @@ class Batch(NamedTuple):
     worth: Callable | None = None
 
 
+class Rows(NamedTuple):
+    """Rows of some queries, query after query: `X`, `rows`, `gain` and `stay` as a `Batch` has them."""
+
+    X: np.ndarray
+    rows: np.ndarray
+    gain: np.ndarray
+    stay: np.ndarray
+
+
 class Batches(Protocol):
     """A source of mini-batches."""
 
-    #: Number of items of each query, shape (n_queries,).
-    sizes: np.ndarray
     #: Weight of each query, of mean 1, shape (n_queries,).
     weights: np.ndarray
     #: The utility's discount by rank, shape (at least the largest size,).
     discount: np.ndarray
     n_features: int
+    #: Number of each query among all queries, as its batches say it, shape (n_queries,).
+    numbers: np.ndarray
     #: One more than the largest number of a query.
     n_numbers: int
     #: Names of the features, shape (n_features,), where X has them, else None.
     feature_names: np.ndarray | None
+    #: Rows that a stream asks for at once, about.
+    rows_at_once: int
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of items of each query, shape (n_queries,)."""
+        ...
+
+    @property
+    def worth(self) -> Callable | None:
+        """Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`."""
+        ...
 
     @property
     def is_weighted(self) -> bool:
         """Whether queries have different weights."""
+        ...
+
+    def read(self, chosen: np.ndarray) -> Rows:
+        """The rows of some queries, which `chosen` numbers by their places among the queries of this source."""
+        ...
+
+    def first_rows(self, n_rows: int) -> tuple[np.ndarray, Queries]:
+        """An X, and queries over it that begin with the first `n_rows` rows of this source, or have all of them."""
         ...
 
     def stream(self, batch_size: int, order_rng, noise_rng) -> BatchStream:
@@ -87,9 +117,24 @@ class Batches(Protocol):
         ...
 
 
-# Rows of a batch of `in_order` and of what a stream prepares at once, and the most steps of the latter. Results do not depend on
-# them.
+# Rows of a batch of `in_order` and of what a stream prepares at once from memory, and the most steps of the latter. Results do
+# not depend on them.
 _ROWS, _STEPS = 1 << 16, 512
+
+
+def parts_in_order(offsets: np.ndarray, max_rows: int = _ROWS) -> Iterator[tuple[int, int]]:
+    """All queries in parts of at most so many rows, or of one query: each part as its first query and the one behind its last.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (n_queries + 1,)
+        Where the rows of each query begin, and where those of the last one end.
+    """
+    last = 0
+    while last < len(offsets) - 1:
+        first = last
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + max_rows, side="right")) - 1)
+        yield first, last
 
 
 class ArrayBatches:
@@ -109,6 +154,8 @@ class ArrayBatches:
     feature_names : ndarray of str, shape (n_features,), optional
     """
 
+    rows_at_once = _ROWS
+
     def __init__(self, X, queries: Queries, tables, weights=None, *, numbers=None, n_numbers=None, feature_names=None):
         self.X, self.queries, self.tables = X, queries, tables
         self.numbers = np.arange(queries.n_queries) if numbers is None else numbers
@@ -121,6 +168,10 @@ class ArrayBatches:
     def sizes(self) -> np.ndarray:
         return self.queries.sizes
 
+    @property
+    def worth(self):
+        return self.tables.worth
+
     def __sizeof__(self) -> int:
         """With the bytes of X: from these Dask knows that it should send this once, and not with every task."""
         return super().__sizeof__() + self.X.nbytes
@@ -130,13 +181,18 @@ class ArrayBatches:
         return np.empty(0) if self.tables.stay is None else self.tables.stay
 
     def stream(self, batch_size, order_rng, noise_rng):
-        return BatchStream(self, min(batch_size, self.queries.n_queries), order_rng, noise_rng)
+        return BatchStream(self, batch_size, order_rng, noise_rng)
+
+    def read(self, chosen):
+        places, stay = self.queries.positions(chosen), self._stay
+        return Rows(self.X, self.queries.order[places], self.tables.gain[places], stay[places] if len(stay) else stay)
+
+    def first_rows(self, n_rows):
+        return self.X, self.queries
 
     def in_order(self):
-        offsets, last = self.queries.offsets, 0
-        while last < self.queries.n_queries:
-            first = last
-            last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _ROWS, side="right")) - 1)
+        offsets = self.queries.offsets
+        for first, last in parts_in_order(offsets):
             rows = slice(offsets[first], offsets[last])
             yield Batch(
                 self.X,
@@ -168,20 +224,23 @@ class ArrayBatches:
 
 
 class BatchStream:
-    """Passes over all queries of an `ArrayBatches` in random order, cut into batches, and a key for the noise of each.
+    """Passes over all queries of a source in random order, cut into batches, and a key for the noise of each.
 
     Parameters
     ----------
-    source : ArrayBatches
+    source : Batches
     batch_size : int
+        At most; a source of fewer queries has them all in each batch.
     order_rng, noise_rng : numpy.random.Generator
     """
 
-    def __init__(self, source: ArrayBatches, batch_size: int, order_rng, noise_rng):
-        self.source, self.batch_size = source, batch_size
+    def __init__(self, source: Batches, batch_size: int, order_rng, noise_rng):
+        sizes = source.sizes
+        self.source, self.batch_size = source, min(batch_size, len(sizes))
         self.order_rng, self.noise_rng = order_rng, noise_rng
-        mean_rows = batch_size * source.queries.n_rows / source.queries.n_queries
-        self.at_once = int(max(1, min(_STEPS, _ROWS / mean_rows)))
+        mean_rows = self.batch_size * int(sizes.sum()) / len(sizes)
+        self.at_once = int(max(1, min(_STEPS, source.rows_at_once / mean_rows)))
+        self.are_of_one_size = bool((sizes == sizes[0]).all())
         self.stock = np.empty(0, np.int64)
 
     def state(self) -> dict:
@@ -196,24 +255,22 @@ class BatchStream:
 
     def take(self, n_steps: int) -> list[Batch]:
         """The next batches, `n_steps` of them or fewer."""
-        source, queries, B = self.source, self.source.queries, self.batch_size
+        source, B = self.source, self.batch_size
         steps = min(self.at_once, n_steps)
         while len(self.stock) < steps * B:
-            self.stock = np.r_[self.stock, self.order_rng.permutation(queries.n_queries)]
+            self.stock = np.r_[self.stock, self.order_rng.permutation(len(source.sizes))]
         chosen, self.stock = self.stock[: steps * B].reshape(steps, B), self.stock[steps * B :]
         offsets = np.zeros((steps, B + 1), np.int64)
-        np.cumsum(queries.sizes[chosen], axis=1, out=offsets[:, 1:])
-        places = queries.positions(chosen.ravel())
-        rows, gain = queries.order[places], source.tables.gain[places]
-        stay = source._stay[places] if len(source._stay) else source._stay
+        np.cumsum(source.sizes[chosen], axis=1, out=offsets[:, 1:])
+        X, rows, gain, stay = source.read(chosen.ravel())
         numbers, weight, keys = source.numbers[chosen], source.weights[chosen], draw_keys(self.noise_rng, steps)
-        worth = source.tables.worth
-        if queries.are_of_one_size and not len(stay):  # as below, faster
+        worth = source.worth
+        if self.are_of_one_size and not len(stay):  # as below, faster
             columns = rows.reshape(steps, -1), offsets, numbers, gain.reshape(steps, -1), repeat(stay), weight, keys
-            return list(map(Batch, repeat(source.X), *columns, repeat(worth)))
+            return list(map(Batch, repeat(X), *columns, repeat(worth)))
         bounds = [0, *np.cumsum(offsets[:, -1]).tolist()]
         return [
-            Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s], worth)
+            Batch(X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s], worth)
             for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
         ]
 

@@ -161,22 +161,26 @@ class ExposureHinge(Regularizer):
 
     Parameters
     ----------
-    coefficients : ndarray of float64, shape (n_rows,)
-        Of the disparity in the exposures, grouped by query; zero where it is undefined.
-    offsets : ndarray of int64, shape (n_queries + 1,)
+    coefficients : ndarray of float64, shape (n_rows,), or skfairrank.ranking_files._row_file.RowFile of so many
+        Of the disparity in the exposures, the rows of a query together; zero where it is undefined.
+    starts : ndarray of int64, shape (at least n_queries,)
+        Where the rows of each query begin among the coefficients.
     exposure : ndarray of float64, shape (largest query size,)
         Exposure of each rank.
     strength : float
     """
 
-    def __init__(self, coefficients, offsets, exposure, *, strength):
-        self.coefficients, self.offsets, self.exposure = coefficients, offsets, exposure
+    def __init__(self, coefficients, starts, exposure, *, strength):
+        self.coefficients, self.starts, self.exposure = coefficients, starts, exposure
         self.strength = float(strength)
 
     def pull_scores(self, batch, h, gradient, in_scores):
         sizes, starts = np.diff(batch.offsets), batch.offsets[:-1]
-        at = np.repeat(self.offsets[batch.queries] - starts, sizes) + np.arange(len(h))
-        coefficient = self.coefficients[at]
+        begin = self.starts[batch.queries]
+        if isinstance(self.coefficients, np.ndarray):
+            coefficient = self.coefficients[np.repeat(begin - starts, sizes) + np.arange(len(h))]
+        else:
+            coefficient = self.coefficients.read(begin, sizes)
         # Under the same sampled rankings as the gradient.
         disparity = np.add.reduceat(coefficient * gradient.expected_discounts(batch, h, self.exposure), starts)
         is_open = disparity > 0

@@ -57,11 +57,28 @@ def _checked(scores, qid) -> tuple[np.ndarray, Queries]:
     return scores, Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
 
 
-def _over_samples(kernel, h, queries, n_samples, random_state, *outs):
-    """Run a sampling kernel over all queries."""
+def _over_samples(kernel, h, queries, n_samples, random_state, *outs, first_query=0):
+    """Run a sampling kernel over all queries; `first_query` is the number by which the noise of the first one is known."""
     key = draw_keys(as_generator(random_state), 1)[0]
     work = _ranks.sampling_work(queries.n_rows, queries.n_queries, n_samples)
-    over_queries(kernel, queries.offsets, work, h, queries.offsets, key, n_samples, *outs)
+    numbered, offsets = _numbered(kernel, first_query), _behind(first_query, queries.offsets)
+    over_queries(numbered, queries.offsets, work, h, offsets, key, n_samples, *outs)
+
+
+def _numbered(kernel, first_query):
+    """A kernel that takes queries to have numbers from `first_query` on."""
+    if not first_query:
+        return kernel
+    return lambda first, last, *arguments: kernel(first_query + first, first_query + last, *arguments)
+
+
+def _behind(n: int, values: np.ndarray) -> np.ndarray:
+    """The values behind n others that nobody reads: memory that is asked for and never touched, which costs none."""
+    if not n:
+        return values
+    longer = np.zeros(n + len(values), values.dtype)
+    longer[n:] = values
+    return longer
 
 
 @names_queries
@@ -234,7 +251,7 @@ def expected_discounts(scores, queries, discount, *, n_samples, random_state=Non
     return queries.ungroup(expected)
 
 
-def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=None):
+def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=None, first_query=0):
     """Expected discount of each row's rank, for any table of discounts; for checked scores and queries.
 
     Every expected position-based quantity follows from it: E[DCG] is the sum of gains times expected discounts.
@@ -248,6 +265,8 @@ def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=
         ``discount[r - 1]`` belongs to rank r.
     n_samples : int or "exact"
     random_state : None, int, RandomState or Generator
+    first_query : int
+        Number of the first of these queries among those of a larger data set, whose noise they get.
     """
     check_n_samples(n_samples)
     out = np.empty(len(h))
@@ -256,11 +275,14 @@ def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=
         work = _exact.subset_work(queries.sizes)
         over_queries(_exact.expected_discounts, queries.offsets, work, h, queries.offsets, discount, out)
     else:
-        _over_samples(_ranks.sampled_discounts, h, queries, int(n_samples), random_state, discount, out)
+        outs = discount, out
+        _over_samples(
+            _ranks.sampled_discounts, h, queries, int(n_samples), random_state, *outs, first_query=first_query
+        )
     return out
 
 
-def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_state=None):
+def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_state=None, first_query=0):
     """Expected worth of each query's ranking, shape (n_queries,), of a utility that expected discounts do not say.
 
     That is one with chances to stay, or one that only its `worth` says, which has no exact expectation.
@@ -273,6 +295,8 @@ def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_stat
     tables : skfairrank.utilities.Tables
     n_samples : int or "exact"
     random_state : None, int, RandomState or Generator
+    first_query : int
+        As for `grouped_expected_discounts`, where the utility has chances to stay.
     """
     check_n_samples(n_samples)
     if tables.worth is not None:
@@ -287,7 +311,10 @@ def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_stat
     else:
         key = draw_keys(as_generator(random_state), 1)[0]
         work = _gradients.reinforce_work(len(h), queries.n_queries, n_samples)
-        over_queries(_gradients.reinforce, queries.offsets, work, *arguments, key, int(n_samples), gradient, utility)
+        numbered, longer = _numbered(_gradients.reinforce, first_query), _behind(first_query, utility)
+        behind = h, _behind(first_query, queries.offsets), *arguments[2:]
+        over_queries(numbered, queries.offsets, work, *behind, key, int(n_samples), gradient, longer)
+        utility = longer[first_query:]
     return utility
 
 

@@ -451,7 +451,7 @@ def check_start(score: Score, theta: np.ndarray, X: np.ndarray) -> None:
         If its scores or their gradient in theta have another shape than they should, or are not finite, or an item has another
         score by itself than among others. What the score itself raises has a note that names it.
     """
-    name, items = type(score).__name__, _read(X, slice(_LOOKED_AT))
+    name, items = type(score).__name__, _read(X, slice(LOOKED_AT))
     try:
         scores = np.asarray(score.values(theta, items), dtype=np.float64)
         alone = np.asarray(score.values(theta, items[:1]), dtype=np.float64)
@@ -477,5 +477,5 @@ def check_start(score: Score, theta: np.ndarray, X: np.ndarray) -> None:
         )
 
 
-_LOOKED_AT = 1000  # rows
+LOOKED_AT = 1000  # rows
 _ALIKE = 1e-4  # of the largest score; single precision will do

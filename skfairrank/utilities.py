@@ -99,6 +99,14 @@ class Utility(BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} has no gains(y, offsets, discount).")
 
+    def for_relevances(self, highest: float) -> Utility:
+        """The utility whose tables of any of the queries are those that it gives them among all, of relevances up to `highest`.
+
+        Rows that are read piece by piece have their tables from it. It is the utility itself, unless that asks the rows at hand
+        for more than their own query says, as `ERR` asks for the highest grade.
+        """
+        return self
+
     def tables(self, y: np.ndarray, offsets: np.ndarray) -> Tables:
         """The tables of some queries.
 
@@ -314,10 +322,13 @@ class ERR(ReciprocalRank):
         super().__init__(k)
         self.max_relevance = max_relevance
 
+    def for_relevances(self, highest):
+        return ERR(max(highest, 1.0), self.k) if self.max_relevance is None else self
+
     def tables(self, y, offsets):
         highest = float(y.max(initial=0.0))
         if self.max_relevance is None:
-            return ERR(max(highest, 1.0), self.k).tables(y, offsets)
+            return self.for_relevances(highest).tables(y, offsets)
         if highest > self.max_relevance:
             raise ValueError(
                 f"ERR(max_relevance={self.max_relevance}) got a relevance of {highest:g}: name the highest grade."

@@ -242,7 +242,7 @@ class SenSTIRBoostingRanker(QueryRanker):
         tables = make_utility(self.utility).tables(y, queries.offsets)
         derivatives = make_derivatives(self.gradient, int(self.n_samples))
         derivatives.check(queries, tables)
-        warn_if_nothing_can_be_learned(tables.gain, queries)
+        warn_if_nothing_can_be_learned(queries.sizes, [(tables.gain, queries.offsets)])
         batch = Batch(
             X=np.empty((0, 0)),
             rows=queries.order,

@@ -22,6 +22,7 @@ from skfairrank._rankers._starts import Start, best_of
 from skfairrank._rankers._streaming import go_on_with
 from skfairrank._regularizers import Regularizer
 from skfairrank._validation import check_magnitude, check_relevance
+from skfairrank.ranking_files import RankingSource
 from skfairrank.scores import SCORES, make_score
 from skfairrank.utilities import UTILITIES
 
@@ -56,12 +57,15 @@ class ScoreRanker(RankingMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features)
+        X : array-like, shape (n_rows, n_features), or RankingSource
+            Rows on a disk (`skfairrank.ranking_files`) are read in chunks; all scores are returned together.
 
         Returns
         -------
         scores : ndarray of float64, shape (n_rows,)
         """
+        if isinstance(X, RankingSource):
+            return np.concatenate([self.predict(chunk.X) for chunk in X.chunks()])
         check_is_fitted(self, "parameters_")
         X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if X.shape[1] != self._n_features_trained:
@@ -225,14 +229,15 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
+    def fit(self, X, y=None, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
         """Train on queries.
 
         Parameters
         ----------
-        X : array-like of float, shape (n_rows, n_features)
+        X : array-like of float, shape (n_rows, n_features), or RankingSource
+            Rows on a disk (`skfairrank.ranking_files`) bring what the other arguments are for; ``fit(source)`` has none of them.
         y : array-like of float, shape (n_rows,)
-            Relevance of each row, >= 0.
+            Relevance of each row, >= 0. Left out only with a RankingSource.
         qid : array-like, shape (n_rows,), optional
             Query of each row, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like, shape (n_rows,) or (n_rows, n_attributes), optional

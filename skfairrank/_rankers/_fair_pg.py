@@ -14,6 +14,7 @@ from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._regularizers import ExposureHinge, Regularizer
 from skfairrank._warnings import warn_caller
 from skfairrank.metrics._groups import check_groups
+from skfairrank.ranking_files import RankingSource
 
 __all__ = ["FairPGRanker"]
 
@@ -60,7 +61,8 @@ objectives_
     def __init__(self, *, fairness_weight=1.0, **shared): ...
 
     def _regularizer(self, batches, y, given, rng):
-        sensitive_features = given.sensitive_features
+        is_on_disk = isinstance(given.X, RankingSource)
+        has_groups = given.X.has_sensitive_features if is_on_disk else given.sensitive_features is not None
         known = getattr(self, "groups_", None) if given.goes_on else None
         self.__dict__.pop("groups_", None)
         if self.fairness_weight == 0:
@@ -69,24 +71,29 @@ objectives_
             raise ValueError(
                 'FairPGRanker has solver="adam" only: the hinge of exposures has kinks that "lbfgs" cannot cross.'
             )
-        if sensitive_features is None:
+        if not has_groups:
             warn_caller(
                 "FairPGRanker got no sensitive_features and trains without its fairness term: pass sensitive_features= with "
                 "two groups to fit.",
             )
             return Regularizer()
-        queries = batches.queries
-        self.groups_, group = check_groups(sensitive_features, len(y), at_most=2, compared_by="FairPGRanker")
-        if known is not None:
-            self.groups_, group = _among_known(known, self.groups_, group)
+        by = "FairPGRanker"
+        if is_on_disk:
+            starts = batches.starts
+            self.groups_, coefficients = given.X.disparity_coefficients(by)
+        else:
+            queries = batches.queries
+            self.groups_, group = check_groups(given.sensitive_features, len(y), at_most=2, compared_by=by)
+            if known is not None:
+                self.groups_, group = _among_known(known, self.groups_, group)
+            starts, coefficients = queries.offsets, disparity_coefficients(y, queries.group(group), queries.offsets)[0]
         if len(self.groups_) < 2:
             warn_caller(
                 f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: "
                 "give the rows of both groups."
             )
-        coefficients = disparity_coefficients(y, queries.group(group), queries.offsets)[0]
-        exposure = discounts(int(queries.sizes.max()))
-        return ExposureHinge(coefficients, queries.offsets, exposure, strength=self.fairness_weight)
+        exposure = discounts(int(batches.sizes.max()))
+        return ExposureHinge(coefficients, starts, exposure, strength=self.fairness_weight)
 
 
 def _among_known(known, labels, group):

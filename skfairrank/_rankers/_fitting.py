@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfairrank._rankers._progress import EarlyStopping, Progress
-from skfairrank._rankers._scales import warn_of_scales
+from skfairrank._rankers._scales import N_NUMBERS, warn_of_scales
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank._solvers import Problem, Training, TrainingState, solve
 from skfairrank._warnings import warn_caller
@@ -153,9 +153,10 @@ def _hold_out(ranker, n: int, rng):
 
 def warn_of_data(ranker, batches, is_warm: bool) -> None:
     """Say so where nothing can be learned, or not by steps of one length; a warm start has been told of the latter."""
-    warn_if_nothing_can_be_learned(batches.tables.gain, batches.queries)
+    warn_if_nothing_can_be_learned(batches.sizes, ((batch.gain, batch.offsets) for batch in batches.in_order()))
     if ranker.solver == "adam" and not is_warm:
-        warn_of_scales(batches.X, batches.queries, getattr(ranker, "feature_names_in_", None))
+        X, queries = batches.first_rows(N_NUMBERS)
+        warn_of_scales(X, queries, getattr(ranker, "feature_names_in_", None))
 
 
 def warn_of_end(ranker, state: TrainingState) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from skfairrank._queries import Queries
 from skfairrank._warnings import warn_caller
 
-__all__ = ["warn_of_scales"]
+__all__ = ["N_NUMBERS", "warn_of_scales"]
 
 # Adam moves all weights by about the same length. In trials (learning_rate .01, 2,000 steps) a feature a hundred times smaller
 # than the others was learned no better than if it were not there, and one ten thousand times larger drowned the others.

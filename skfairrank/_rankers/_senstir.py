@@ -18,6 +18,7 @@ from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._fitting import fit_metric
 from skfairrank.hypotheticals import check_hypotheticals
+from skfairrank.ranking_files import RankingSource
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
@@ -35,6 +36,13 @@ def _warn_if_directions_miss_the_groups(metric):
             'metric=SensitiveSubspaceMetric(direction="difference"), or metric=SensitiveSubspaceMetric() if the coefficients are '
             "what you want. ranker.metric_.summary() shows directions and gaps."
         )
+
+
+def _ungrouped(y, queries) -> np.ndarray:
+    """Relevances that are grouped by query, in the order of the rows of X."""
+    relevance = np.empty(len(y))
+    relevance[queries.order] = y
+    return relevance
 
 
 class SenSTIRRanker(PlackettLuceRanker):
@@ -186,12 +194,16 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
                 f'hypotheticals are read by adversary="given" only, and adversary is {self.adversary!r}: training goes without '
                 "them."
             )
+        is_on_disk = isinstance(given.X, RankingSource)
+        if is_on_disk and adversary.takes_hypotheticals and self.rho > 0:
+            raise ValueError(
+                'adversary="given" keeps the hypothetical rows of all training rows in memory, and a source of rows on a disk is '
+                'for rows that do not fit there: use another adversary, such as "ascent" or "gaps".'
+            )
+        relevance = None if is_on_disk else _ungrouped(y, batches.queries)
         if not given.goes_on:
             self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
-        relevance = np.empty(len(y))  # in the order of the rows of X
-        relevance[batches.queries.order] = y
-        if not given.goes_on:
-            self.metric_ = self._learn_metric(adversary, batches, relevance, given.sensitive_features)
+            self.metric_ = self._learn_metric(adversary, batches, relevance, given)
         if self.rho == 0:
             return Regularizer()
         charged = self.metric_
@@ -220,14 +232,16 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         self.hypotheticals_ = hypotheticals
         return candidates
 
-    def _learn_metric(self, adversary, batches, relevance, sensitive_features):
+    def _learn_metric(self, adversary, batches, relevance, given):
         if adversary.takes_hypotheticals and self.metric is None:
             hypotheticals = check_hypotheticals(adversary.hypotheticals)
             if hypotheticals.metric is not None or not hypotheticals.needs_metric:
                 return None
-        X, names = batches.X, getattr(self, "feature_names_in_", None)
-        if names is not None:
-            X = pd.DataFrame(X, columns=names, copy=False)
+        sensitive_features, names = given.sensitive_features, getattr(self, "feature_names_in_", None)
+        if isinstance(given.X, RankingSource):
+            X, relevance, sensitive_features = given.X.sample()
+        else:
+            X = batches.X if names is None else pd.DataFrame(batches.X, columns=names, copy=False)
         needed = self.rho > 0
         uses_directions = needed and adversary.uses_directions
         how = {"needed": needed, "uses_directions": uses_directions}

@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfairrank._batches import ArrayBatches
+from skfairrank._features import validate_features
 from skfairrank._gradients import SubsetSum, make_gradient
 from skfairrank._random import spawn_generators
 from skfairrank._solvers import Problem, TrainingState
-from skfairrank.scores import check_start, make_score
+from skfairrank.ranking_files import RankingSource
+from skfairrank.ranking_files._source import refuse_beside_source
+from skfairrank.scores import LOOKED_AT, check_start, make_score
 from skfairrank.utilities import make_utility
 
 __all__ = ["Given", "Streams", "initial_state", "make_problem", "n_plain_steps"]
@@ -63,6 +66,8 @@ class Given(NamedTuple):
 
 def make_problem(ranker, given: Given, rng) -> Problem:
     """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
+    if isinstance(given.X, RankingSource):
+        return _problem_of_source(ranker, given, rng)
     X, y, queries = ranker._check_training_data(given.X, given.y, given.qid, reset=not given.goes_on)
     gradient = SubsetSum() if ranker.solver == "lbfgs" else make_gradient(ranker.gradient, int(ranker.n_samples))
     gradient.check(queries)
@@ -83,6 +88,23 @@ def make_problem(ranker, given: Given, rng) -> Problem:
     )
 
 
+def _problem_of_source(ranker, given: Given, rng) -> Problem:
+    """`make_problem` of rows on a disk, which bring their relevances and queries."""
+    refuse_beside_source(given.X, y=given.y, **given.metadata)
+    if ranker.solver == "lbfgs":
+        raise ValueError(
+            'solver="lbfgs" goes through all rows in every iteration, so that they must be in memory: train on a source of rows '
+            'on a disk with solver="adam".'
+        )
+    batches = given.X.batches(ranker.utility)
+    validate_features(ranker, given.X._named(batches.first_rows(1)[0][:1]))
+    gradient = make_gradient(ranker.gradient, int(ranker.n_samples))
+    gradient.check(batches)
+    ranker.n_queries_ = len(batches.sizes)
+    regularizer = ranker._regularizer(batches, None, given, rng)
+    return Problem(batches, make_score(ranker.score_function), gradient, regularizer, float(ranker.alpha))
+
+
 def initial_state(ranker, problem: Problem, rng) -> TrainingState:
     """Where training begins: at random, or where the last fit of a warm start has ended."""
     n_features = problem.batches.n_features
@@ -93,7 +115,7 @@ def initial_state(ranker, problem: Problem, rng) -> TrainingState:
     if ranker.warm_start and hasattr(ranker, "parameters_"):
         _go_on(ranker, problem, state)
     if not problem.score.is_linear:
-        check_start(problem.score, state.theta, problem.batches.X)
+        check_start(problem.score, state.theta, problem.batches.first_rows(LOOKED_AT)[0])
     return state
 
 

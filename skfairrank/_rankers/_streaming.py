@@ -13,6 +13,7 @@ from skfairrank._rankers._progress import Callbacks, Progress
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
 from skfairrank._solvers import Training, TrainingState
 from skfairrank._validation import as_values
+from skfairrank.ranking_files import RankingSource
 
 __all__ = ["go_on_with"]
 
@@ -22,6 +23,7 @@ def go_on_with(ranker, given: Given) -> None:
     before = dict(vars(ranker))
     try:
         _refuse(ranker)
+        _refuse_source(given.X)
         if given.goes_on:
             _check_settings(ranker)
         _go_on(ranker, given)
@@ -77,6 +79,14 @@ def _refuse(ranker):
         raise ValueError(
             "partial_fit does not write to a Checkpoint: between two calls the ranker itself can be saved, by joblib.dump or "
             "pickle, and goes on to the same bits. Take the callback away by set_callbacks()."
+        )
+
+
+def _refuse_source(X):
+    if isinstance(X, RankingSource):
+        raise TypeError(
+            f"partial_fit takes whole queries in memory, and X is {X!r}: fit trains on all of it. Or give one chunk after the "
+            "other, for chunk in X.chunks(), with chunk.X, chunk.y and qid=chunk.qid."
         )
 
 

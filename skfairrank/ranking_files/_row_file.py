@@ -1,0 +1,102 @@
+"""Rows of numbers in a file, read where they are asked for.
+
+A memory map would do the same, but its pages count as memory of the process until the system takes them back, a few pages around
+each row that was touched; and a file that has been cut short ends the process instead of raising.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["RowFile"]
+
+
+class RowFile:
+    """Rows of equal width, one after the other in a file.
+
+    It can be read from several threads and processes at once, and pickled: a copy opens the file anew.
+
+    Parameters
+    ----------
+    path : path-like
+    dtype : dtype
+    width : int or None
+        Numbers of a row; None: rows are single numbers.
+    first_byte : int
+        Where the first row begins.
+    """
+
+    def __init__(self, path, dtype, width: int | None = None, *, first_byte: int = 0):
+        self.path, self.dtype, self.width, self.first_byte = Path(path), np.dtype(dtype), width, first_byte
+        self.row_bytes = self.dtype.itemsize * (1 if width is None else width)
+        self._file: Any = None
+
+    def __getstate__(self):
+        return {**self.__dict__, "_file": None}
+
+    def read(self, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Rows ``starts[k]`` to ``starts[k] + sizes[k] - 1`` of each k, one after the other.
+
+        Parameters
+        ----------
+        starts, sizes : ndarray of int64, shape (n_runs,)
+            In any order; they are read from the front of the file to its end.
+
+        Returns
+        -------
+        rows : ndarray, shape (sum of sizes, width), or (sum of sizes,)
+
+        Raises
+        ------
+        OSError
+            If the file ends before the last row.
+        """
+        ends = np.cumsum(sizes)
+        n_rows = int(ends[-1])
+        out = np.empty(n_rows if self.width is None else (n_rows, self.width), self.dtype)
+        is_first = np.ones(len(starts), bool)  # of runs that lie one behind the other
+        np.not_equal(starts[1:], starts[:-1] + sizes[:-1], out=is_first[1:])
+        begin = (ends - sizes)[is_first]
+        end = np.append(begin[1:], n_rows)
+        at = starts[is_first]
+        order = np.argsort(at, kind="stable")
+        places = (np.stack([at, begin, end])[:, order] * self.row_bytes).tolist()
+        flat: Any = out.reshape(-1).view(np.uint8)
+        room, number = memoryview(flat), self._opened().fileno()
+        for source, first, last in zip(*places):
+            source += self.first_byte
+            if not _CAN_READ_AT or os.preadv(number, (room[first:last],), source) != last - first:
+                self._fill(room[first:last], source)
+        return out
+
+    def _opened(self):
+        if self._file is None:
+            self._file = open(self.path, "rb", buffering=0)
+            weakref.finalize(self, self._file.close)
+        return self._file
+
+    def _fill(self, room: memoryview, at: int) -> None:
+        """Read as often as it takes."""
+        while len(room):
+            n = _read_at(self._opened(), room, at)
+            if not n:
+                raise OSError(
+                    f"{self.path} ends at byte {at}, before the last of its rows: it has been cut short since it was opened."
+                )
+            room, at = room[n:], at + n
+
+
+# Reading from a place leaves the position alone that threads and forked processes share.
+_CAN_READ_AT = hasattr(os, "preadv")
+
+
+def _read_at(file, room, at) -> int:
+    if _CAN_READ_AT:
+        return os.preadv(file.fileno(), (room,), at)
+    file.seek(at)  # Windows
+    return file.readinto(room)
