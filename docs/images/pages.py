@@ -2,8 +2,8 @@
 
     MPLBACKEND=Agg python docs/images/pages.py
 
-runs each page in a folder with nothing but the table that it asks for, and puts what it saved beside this script. Where there is a
-headless Chromium (Debian's package chromium), it photographs the first screen of the report that *Start here* writes.
+runs each page in a folder with nothing but the table that it asks for, and puts what it saved beside this script. Where there is
+a headless Chromium (Debian's package chromium), it photographs the first screen of the report that *Start here* writes.
 """
 
 import doctest
