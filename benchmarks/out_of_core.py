@@ -56,14 +56,14 @@ for line in sys.stdin:
     name, steps = line.split()
     make = PlackettLuceRanker if name == "plain" else SenSTIRRanker
     settings = dict() if name == "plain" else dict(rho=0.01, metric=None if name == "learned" else np.eye({features})[:1])
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     if name == "score":
         ranker.score(*data, **given)
-        print(time.perf_counter() - start, 0.0, 0.0, peak(), flush=True)
+        print(time.perf_counter() - start, 0.0, 0.0, peak(), time.process_time() - cpu, flush=True)
         continue
     ranker = make(score_function=Timed(), max_iter=int(steps), random_state=0, **settings).fit(*data, **given)
     whole, between = time.perf_counter() - start, int(steps) - 1
-    print(whole, *((b - a) / between for a, b in zip(*Timed.times)), peak(), flush=True)
+    print(whole, *((b - a) / between for a, b in zip(*Timed.times)), peak(), time.process_time() - cpu, flush=True)
 source.close()
 """
 
@@ -104,7 +104,9 @@ class Process:
         self.process = subprocess.Popen([sys.executable, "-c", program, str(path), kind], **pipes)
 
     def fit(self, name: str, steps: int) -> list[float]:
-        """Seconds of the fit; elapsed and CPU seconds of one of its steps; the peak memory of the process so far in bytes."""
+        """Elapsed seconds of the fit; elapsed and CPU seconds of one of its steps; the peak memory of the process so far, in
+        bytes; CPU seconds of the fit.
+        """
         self.process.stdin.write(f"{name} {steps}\n")
         self.process.stdin.flush()
         return [float(x) for x in self.process.stdout.readline().split()]

@@ -1,7 +1,7 @@
 """What training from a file costs as rows grow: measured for 10^5 and 10^6 rows, and from there by arithmetic up to 10^10.
 
-Rows, queries and settings are those of `benchmarks/out_of_core.py`: 50 float32 features, 10 to 100 rows in a query, 10 queries a
-step.
+Times are CPU seconds, which other programs on the machine hardly change. Rows, queries and settings are those of
+`benchmarks/out_of_core.py`: 50 float32 features, 10 to 100 rows in a query, 10 queries a step.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main():
         "a step, plain",
     ]
     columns += ["a step, SenSTIR", "score"]
-    table("Measured, from a file (times are elapsed)", columns, [row(one) for one in found])
+    table("Measured, from a file, in CPU seconds", columns, [row(one) for one in found])
     plan(*found)
 
 
@@ -51,13 +51,11 @@ def measure(n_rows: int, folder) -> dict:
         spool = Path(f"{path}.spool")
         spool.mkdir()
         workers = {kind: Process(path, kind) for kind in ("file", "memory")}
-        first = workers["file"].fit("plain", 2)[0]
-        found = {"rows": n_rows, "file": path.stat().st_size, "again": workers["file"].fit("plain", 2)[0]}
-        found["first"] = first
+        found = {"rows": n_rows, "file": path.stat().st_size, "first": workers["file"].fit("plain", 2)[4]}
         found["spool"] = sum(file.stat().st_size for file in spool.rglob("*") if file.is_file())
-        found["plain"] = min(workers["file"].fit("plain", 1000)[1] for _ in range(3))
-        found["senstir"] = min(workers["file"].fit("given", 1000)[1] for _ in range(3))
-        found["score"] = min(workers["file"].fit("score", 1)[0] for _ in range(2))
+        found["plain"] = min(workers["file"].fit("plain", 1000)[2] for _ in range(3))
+        found["senstir"] = min(workers["file"].fit("given", 1000)[2] for _ in range(3))
+        found["score"] = min(workers["file"].fit("score", 1)[4] for _ in range(2))
         found["peak"] = workers["file"].fit("learned", 100)[3]
         found["in_memory"] = workers["memory"].fit("plain", 100)[3]
         for worker in workers.values():
@@ -97,13 +95,13 @@ def plan(small: dict, large: dict) -> None:
     columns = ["rows", "memory, in memory", "memory, from a file", "Parquet", "for training", "reading", "2,000 steps"]
     columns += ["a pass in steps", "score", f"{N_RHOS} values of rho"]
     table("Planned: SenSTIR on rows of 50 float32 features, 55 rows in a query, 10 queries a step", columns, rows)
+    queries, passes = f"n / {ROWS_OF_A_QUERY} queries", f"n / {ROWS_OF_A_QUERY * QUERIES_OF_A_STEP} steps"
     print(
-        f"\nWith n rows of {FEATURES} features: in memory {bytes_memory:.0f} bytes a row more than for fewer; from a file "
-        f"{large['peak'] / MIB:.0f} MiB and {BYTES_OF_A_QUERY} bytes for each of n / {ROWS_OF_A_QUERY} queries; Parquet "
-        f"{bytes_file:.0f} and rows for training {bytes_spool:.0f} bytes a row; reading {1e6 * reading:.2f} s a million rows, "
-        f"once for all fits of a source; a step {1e3 * step:.2f} ms, whatever n; a pass n / {ROWS_OF_A_QUERY} / {QUERIES_OF_A_STEP} "
-        f"steps; score {1e6 * scoring:.2f} s a million rows; {N_RHOS} values of rho: reading once, and for each 2,000 steps and "
-        "a score of as many rows."
+        f"\nOf n rows of {FEATURES} features. In memory: {bytes_memory:.0f} bytes a row more than for fewer. From a file: "
+        f"{large['peak'] / MIB:.0f} MiB, and {BYTES_OF_A_QUERY} bytes for each of {queries}. Parquet: {bytes_file:.0f} bytes a row, "
+        f"and rows for training {bytes_spool:.0f}. Reading: {1e6 * reading:.2f} s a million rows, once for all fits of a source. A "
+        f"step: {1e3 * step:.2f} ms, whatever n; a pass: {passes}. Score: {1e6 * scoring:.2f} s a million rows. {N_RHOS} values of "
+        "rho: reading once, and for each 2,000 steps and a score of as many rows."
     )
 
 
