@@ -46,7 +46,7 @@ def on_workers(client=None):
             search.fit(X, y, qid=qid)
     """
     client = client_of(client)
-    with joblib.parallel_config("dask", client=_SafeClient(client)):
+    with joblib.parallel_config(_make_backend(client)):
         yield client
 
 
@@ -87,6 +87,7 @@ class _Task:
 
 
 def _make_backend(client=None, **settings):
+    """joblib's own backend, on a safe client."""
     from joblib._dask import DaskDistributedBackend
 
     return DaskDistributedBackend(client=_SafeClient(client_of(client)), **settings)
