@@ -156,7 +156,7 @@ def senstir_path(
     if rhos is None:
         rhos = path.grid(int(n_rhos))
     warn_of_data(ranker, path.problem.batches, is_warm=False)
-    points = _walk_all(ranker, path.problem, rhos, int(n_stretches), n_jobs)
+    points = path.walk_all(rhos, int(n_stretches), n_jobs)
     fits = _fitted(ranker, points)
     points = points[: len(fits)]
     return SenSTIRPath(
@@ -195,27 +195,6 @@ class _Point(NamedTuple):
     state: TrainingState
     utility: float
     regularizer: float
-
-
-def _walk_all(ranker, problem: Problem, rhos, n_stretches: int, n_jobs) -> list[_Point]:
-    """Solutions along rho, in stretches; where Ctrl-C came, the last one is of the fit that it ended."""
-    problem = replace(problem, regularizer=problem.regularizer.with_strength(1.0, n_plain=0, rng=None))
-    first: list[_Point] = []
-    if ranker.solver == "lbfgs":
-        _Path(ranker, problem).walk(rhos[:1], first)
-        rhos = rhos[1:]
-    later = _settings_of_later_fits(ranker, len(rhos))
-    stretches = [stretch for stretch in np.array_split(rhos, n_stretches) if len(stretch)]
-    found: list[list[_Point]] = [[] for _ in stretches]
-    # Asked before each stretch: those that run in this process write into these very lists.
-    walks = (
-        (own, problem, stretch, points, first[-1:], later)
-        for own, stretch, points in zip(_copies(ranker, len(stretches)), stretches, found, strict=True)
-        if not any(points and points[-1].state.interrupted for points in (first, *found))
-    )
-    if len(stretches) < 2:  # not even a cluster has anything to share out
-        return sum((_walk(*arguments) for arguments in walks), first)
-    return sum(Parallel(n_jobs=n_jobs)(delayed(_walk)(*arguments) for arguments in walks), first)
 
 
 def _walk(ranker, problem: Problem, rhos, points: list[_Point], before: list[_Point], later: dict) -> list[_Point]:
@@ -274,6 +253,27 @@ class _Path:
         optimise(ranker, problem, state, streams.of_training)
         return state
 
+    def walk_all(self, rhos, n_stretches: int, n_jobs) -> list[_Point]:
+        """Solutions along rho, in stretches; where Ctrl-C came, the last one is of the fit that it ended."""
+        ranker = self.ranker
+        problem = replace(self.problem, regularizer=self.invariance.with_strength(1.0, n_plain=0, rng=None))
+        first: list[_Point] = []
+        if ranker.solver == "lbfgs":
+            self.walk(rhos[:1], first)
+            rhos = rhos[1:]
+        later = _settings_of_later_fits(ranker, len(rhos))
+        stretches = [stretch for stretch in np.array_split(rhos, n_stretches) if len(stretch)]
+        found: list[list[_Point]] = [[] for _ in stretches]
+        # Asked before each stretch: those that run in this process write into these very lists.
+        walks = (
+            (own, problem, stretch, points, first[-1:], later)
+            for own, stretch, points in zip(_copies(ranker, len(stretches)), stretches, found, strict=True)
+            if not any(points and points[-1].state.interrupted for points in (first, *found))
+        )
+        if len(stretches) < 2:  # not even a cluster has anything to share out
+            return sum((_walk(*arguments) for arguments in walks), first)
+        return sum(Parallel(n_jobs=n_jobs)(delayed(_walk)(*arguments) for arguments in walks), first)
+
     def walk(self, rhos, points: list[_Point], before: Sequence[_Point] = (), later: dict | None = None) -> None:
         """Add the solutions at ascending rhos to `points`, until one is interrupted.
 
@@ -289,11 +289,11 @@ class _Path:
         later : dict, optional
             Parameters of the ranker in all fits but the first.
         """
-        last, settings, ranker = (before[-1] if before else None), {}, self.ranker
+        last, ranker = (before[-1] if before else None), self.ranker
+        settings: dict = {}
         for rho in map(float, rhos):
             # After rho = 0 scores may have grown without bound, and saturate the policy: begin anew.
-            is_warm = last is not None and last.rho > 0
-            state = self.solve(ranker, rho, last.state if is_warm else None)
+            state = self.solve(ranker, rho, last.state if last is not None and last.rho > 0 else None)
             last = _Point(rho, settings, state, mean_utility(self.problem, state.theta), self._regularizer(state))
             points.append(last)
             if state.interrupted:

@@ -2,11 +2,13 @@
 
 import os
 import pickle
+import re
 import signal
 import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 
 import cloudpickle
 import dask
@@ -39,6 +41,7 @@ from skfairrank.metrics import ndcg_scorer, neg_group_exposure_difference_scorer
 from skfairrank.model_selection import QueryKFold
 from skfairrank.scores import LinearScore, MLPScore
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "cluster.md"
 TASK = make_biased_ranking(n_queries=60, n_items=8, random_state=0)
 X, Y, QID, GROUP = np.hstack([TASK.data, TASK.data**2]), TASK.target.astype(int), TASK.qid, TASK.sensitive_features
 WIDE = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 120))])
@@ -54,7 +57,7 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         for name in LIMITS:
             patch.delenv(name, raising=False)
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=None) as cluster:
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=None) as cluster:
             yield cluster
 
 
@@ -92,6 +95,23 @@ def assert_same_results(one, other):
     assert len(names) > 10 and one.best_index_ == other.best_index_
     for name in names:
         np.testing.assert_array_equal(one.cv_results_[name], other.cv_results_[name], err_msg=name)
+
+
+# The page
+
+
+def test_the_examples_of_the_page_run(client, routing, capsys):
+    """The first one starts a cluster; the others get the one that is there."""
+    start, *others = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    names: dict = {"__name__": "page"}
+    exec(start, names)
+    names["client"].close()
+    names["cluster"].close()
+    names["client"] = client
+    for example in others:
+        exec(example, names)
+    printed = capsys.readouterr().out.split()
+    assert len(printed) >= 4 and set(printed) == {"True"}
 
 
 # Searches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -178,7 +179,7 @@ def _rounds(ranker, client, prepared, summaries, average_every: int) -> Training
     """Training from the beginning to the end, or to where Ctrl-C came; averages are taken in the order of the parts."""
     max_iter, weights = int(ranker.max_iter), np.array([summary["weight"] for summary in summaries])
     weights /= weights.sum()
-    states: list[dict | None] = [None] * len(prepared)
+    states: list[Any] = [None] * len(prepared)
     reached, histories, rounds = summaries[0]["initial"], [], []
     reached.planned = max_iter
     try:
@@ -203,12 +204,8 @@ def _averaged(states: list[dict], weights: np.ndarray) -> list[dict]:
     """The states from which the parts go on: what they share is averaged, the rest is their own."""
 
     def mean(*path):
-        values = []
-        for state in states:
-            for name in path:
-                state = state[name]
-            values.append(state)
-        return np.average(np.stack(values), axis=0, weights=weights)
+        values = [np.asarray(functools.reduce(dict.__getitem__, path, state)) for state in states]
+        return np.average(values, axis=0, weights=weights)
 
     shared = {
         "theta": mean("theta"),

@@ -18,9 +18,9 @@ def on_workers(client=None):
 
     It is ``joblib.parallel_config("dask")`` with three differences. What many tasks need, such as X, joblib hands to one worker,
     from which the others fetch it. If that worker is lost nobody has it any more, and the search ends with a
-    ``FutureCancelledError``. Here the scheduler keeps a copy, so that a lost worker's work is done again elsewhere. Metadata, such
-    as `qid`, are sent under a name of their own; in some versions of Dask those of searches that run at the same time, as within
-    a search, are taken for each other's. And BLAS has one thread in each task, also where Dask does not see to that.
+    ``FutureCancelledError``. Here the scheduler keeps a copy, so that a lost worker's work is done again elsewhere. Metadata,
+    such as `qid`, are sent under a name of their own; in some versions of Dask those of searches that run at the same time, as
+    within a search, are taken for each other's. And BLAS has one thread in each task, also where Dask does not see to that.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def on_workers(client=None):
             search.fit(X, y, qid=qid)
     """
     client = client_of(client)
-    with joblib.parallel_config("dask", client=_SafeClient(client)):
+    with joblib.parallel_config(_make_backend(client)):
         yield client
 
 
@@ -87,6 +87,7 @@ class _Task:
 
 
 def _make_backend(client=None, **settings):
+    """joblib's own backend, on a safe client."""
     from joblib._dask import DaskDistributedBackend
 
     return DaskDistributedBackend(client=_SafeClient(client_of(client)), **settings)
