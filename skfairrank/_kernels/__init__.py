@@ -1,1 +1,1 @@
-"""Compiled loops over flat ragged arrays. Private; each has its readable twin in tests/."""
+"""Compiled loops over flat arrays of queries that differ in size. They are private, and each has its readable twin in tests/."""

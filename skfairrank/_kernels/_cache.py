@@ -1,7 +1,7 @@
-"""Compiled kernels on disk, a file for each kernel and signature. No fault of a file or folder reaches the caller.
+"""Compiled kernels are kept on disk, in a file for each kernel and signature. No fault of a file or folder reaches the caller.
 
-numba's own cache raises whatever goes wrong (a damaged file, a full disk, a folder that is a file) at every call, and reads only
-from where it can write.
+numba has a cache of its own. It is not used, for two reasons. It raises an error at every call if anything goes wrong: a
+damaged file, a full disk, a folder that is a file. And it reads only from where it can write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from numba.core.serialize import dumps
 __all__ = ["KernelCache", "folders"]
 
 _FOLDER = Path(__file__).parent
-# Each version of the kernels has a place of its own: a kernel contains those that it calls, whatever file they are in.
+# A compiled kernel contains the kernels that it calls, whatever file they are in. So each version of all files has a folder of
+# its own.
 _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("[a-z_]*.py")))).hexdigest()[:12]
 _N_CHECK = hashlib.sha256().digest_size
 
@@ -43,7 +44,7 @@ _IN_THIS_PROCESS = WarnOnce()
 
 
 def folders() -> list[Path]:
-    """Where compiled kernels may lie, first choice first: where the user says; else beside the package, or at home."""
+    """Where compiled kernels may lie, first choice first: where the user says, or else beside the package and then at home."""
     said = numba.config.CACHE_DIR
     if said:
         bases = [Path(said)]
@@ -62,11 +63,11 @@ class KernelCache:
     Parameters
     ----------
     function : function
-        Not yet compiled, and without closure.
+        The Python function, not yet compiled. It must have no closure.
     places : list of Path
-        Compiled code is read from the first that has it, and written to the first that can be written.
+        Compiled code is read from the first place that has it, and written to the first that can be written.
     warn : callable
-        Told of faults.
+        It is called with a message where there is a fault.
     """
 
     def __init__(self, function, places: list[Path], warn: Callable[[str], None] = _IN_THIS_PROCESS):
@@ -85,7 +86,7 @@ class KernelCache:
     def flush(self): ...
 
     def load_overload(self, signature, target_context):
-        """The compile result kept for a signature, or None: then numba compiles, and saves."""
+        """The compile result that is kept for a signature. If it is None, numba compiles and then saves."""
         target_context.refresh()
         name = self._file_name(signature, target_context.codegen())
         for place in self._places:
@@ -126,14 +127,14 @@ def _packed(reduced) -> bytes:
 
 
 def _unpacked(content: bytes):
-    """Machine code that is damaged must not run, and pickle sees no damage to it."""
+    """Check the sum first: damaged machine code must not run, and pickle does not see that it is damaged."""
     if hashlib.sha256(content[_N_CHECK:]).digest() != content[:_N_CHECK]:
         raise ValueError("its checksum is wrong")
     return pickle.loads(content[_N_CHECK:])
 
 
 def _write(path: Path, content: bytes) -> None:
-    """All of a file, or none of it: other processes may read or write it at the same time."""
+    """Write all of a file or nothing, because other processes may read or write it at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:

@@ -11,9 +11,9 @@ from skfairrank._kernels._cache import KernelCache, folders
 
 __all__ = ["njit", "REASSOCIATE"]
 
-# Lets sums be vectorised. Only for loops that sum and write nothing: a loop that also writes is compiled twice, in vectors
-# and one by one, and which of them runs depends on where the arrays happen to lie; the two would sum in different orders.
-# For the same reason products and sums are never fused ("contract").
+# This lets LLVM vectorise a sum. Use it only for loops that sum and write nothing. LLVM compiles a loop that also writes twice,
+# once in vectors and once number by number, and which one runs depends on where the arrays happen to lie in memory. The two
+# would sum in different orders. For the same reason products and sums are never fused ("contract").
 REASSOCIATE = {"reassoc"}
 
 
@@ -23,10 +23,10 @@ def njit(function=None, *, fastmath: Any = False, inline: str = "never", counts:
     Parameters
     ----------
     counts : bool
-        Whether references to arrays are counted. A function that neither makes nor returns an array can do without, and each row
-        or slice that it looks at is then two atomic operations cheaper.
+        Whether references to arrays are counted. A function that neither makes nor returns an array can do without. Each row or
+        slice that it looks at is then two atomic operations cheaper.
     inner : bool
-        Whether only other kernels call the function: then nothing is compiled that would unpack Python's objects.
+        Whether only other kernels call the function. Then no code is compiled that unpacks Python's objects.
     """
     if function is None:
         return lambda f: njit(f, fastmath=fastmath, inline=inline, counts=counts, inner=inner)

@@ -1,4 +1,7 @@
-"""What a network's units do, with their slopes: NumPy's tanh is a loop over libm's where a processor has no AVX-512."""
+"""The activations of a network's units, with their slopes.
+
+NumPy's tanh is slow where a processor has no AVX-512, because it then calls libm's for one number after the other.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from skfairrank._kernels.vectors import bits_of, float_of
 
 __all__ = ["tanh_and_slope"]
 
-# Multiples of ln 2 are taken off in two parts, of which the first has zeros at its end, so that its multiples are exact.
+# Multiples of ln 2 are subtracted in two parts. The first part ends in zero bits, so that its multiples are exact.
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 ROUND = 1.5 * 2.0**52  # a number that is added to this is rounded to an integer, which the sum's last bits hold
 ONE, MANTISSA = np.uint64(1023 << 52), np.uint64(52)
@@ -20,7 +23,7 @@ LARGEST = 40.0  # tanh(20) is 1 to the last bit
 def _tanh(x):
     """(e^y - 1) / (e^y + 1) with y = 2 |x| = k ln 2 + r.
 
-    By fdlibm's Remez polynomial P of r^2, on |r| <= ln 2 / 2, e^r - 1 = 2 r / (2 - c) with c = r - r^2 P. So e^y - 1 is
+    On |r| <= ln 2 / 2, e^r - 1 = 2 r / (2 - c) with c = r - r^2 P, where P is fdlibm's Remez polynomial of r^2. So e^y - 1 is
     above / (2 - c) with above = 2^k 2 r + (2^k - 1) (2 - c), and one division is enough.
     """
     y = 2.0 * abs(x)
@@ -39,7 +42,7 @@ def _tanh(x):
 
 @njit(counts=False)
 def tanh_and_slope(x, z, slope):
-    """z = tanh(x), right to a few units in the last place, and slope = 1 - z^2; all of one length."""
+    """Fill in z = tanh(x), right to a few units in the last place, and slope = 1 - z^2. The arrays are of one length."""
     for i in range(np.uint64(len(x))):
         value = _tanh(x[i])
         z[i], slope[i] = value, 1.0 - value * value

@@ -1,10 +1,10 @@
 """The ascent of an attack on linear scores: Adam along paths, four paths at once, one in each lane of a vector register.
 
-A linear score moves an item by what w, lambda, its random start and the size of its query say; the item itself plays no part. A
-path is the ascent from one start for one query size, and all items that share both share the path.
+Under a linear score the move of an item depends on w, lambda, its random start and the size of its query. It does not depend on
+the item itself. A path is the ascent from one start for one query size, so all items that share both share the path.
 
-A step of Adam takes a square root and a division for each feature, and the next step waits for them: one path alone would leave
-most of the processor idle.
+A step of Adam takes a square root and a division for each feature, and the next step has to wait for them. One path alone would
+leave most of the processor idle, so four are climbed side by side.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ __all__ = [
 LANES = 4
 PATHS = ir.VectorType(DOUBLE, LANES)
 
-# Where the settings of an attack stand in the array that its kernels take. Of a phase the number of steps follows the step size.
+# Where the settings of an attack stand in the array that its kernels take. Behind the step size of a phase stands its number of
+# steps.
 RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE, FULL = 0, 1, 2, 3, 4, 6
-# The rows of the array `by_path`, (6, P): the change of a score before the attack, which is zero, after its first phase, and
-# after both; the cost of the free move. Two more rows are scratch space of `settle`.
+# The rows of the array `by_path`, (6, P). The first three hold the change of a score: before the attack, where it is zero,
+# after the first phase, and after both. The fourth holds the cost of the free move. Two more rows are scratch space of
+# `settle`.
 BEFORE, INSIDE, CHANGE, PATH_COST = range(4)
 
 
@@ -56,11 +58,13 @@ def path_work(n_raw: int, n_features: int, settings) -> float:
 
 @intrinsic
 def _adam(_, n, rank, n_steps, step_size, rho, directions, shrink, block):
-    """Adam, upwards, on rho/2 (g + b_0.x)^2 - price/2 ||z(x)||^2 for `LANES` vectors x of n numbers, in place.
+    """Ascend rho/2 (g + b_0.x)^2 - price/2 ||z(x)||^2 by Adam, for `LANES` vectors x of n numbers, in place.
 
-    z(x) = x - sum_r t_r (b_r.x) b_r, so that the gradient of ||z(x)||^2 is 2 x - 2 sum_r (1 - (1 - t_r)^2) (b_r.x) b_r. The rows
-    of `directions` are b_0 and the b_r, `shrink` holds the t_r. The rows of `block`, with a column for each x, are: x, and Adam's
-    two moments (n each); g, which becomes g + b_0.x; price, which becomes ||z(x)||^2; the b_r.x, and scratch space (rank each).
+    z(x) = x - sum_r t_r (b_r.x) b_r, so the gradient of ||z(x)||^2 is 2 x - 2 sum_r (1 - (1 - t_r)^2) (b_r.x) b_r. The rows of
+    `directions` are b_0 and the b_r; `shrink` holds the t_r.
+
+    `block` has a column for each x. Its rows are, from the top: x and Adam's two moments (n rows each); g, which becomes g +
+    b_0.x; price, which becomes ||z(x)||^2; the b_r.x and scratch space (rank rows each).
     """
 
     def write(b, n, rank, n_steps, step_size, rho, directions, shrink, block):
@@ -155,17 +159,17 @@ def _adam(_, n, rank, n_steps, step_size, rho, directions, shrink, block):
 
 @njit(counts=False)
 def climb(first, last, c, e, by_path, size, raw, along, directions, shrink, settings, block):
-    """Both phases of the attack, along the paths first to last - 1.
+    """Climb both phases of the attack, along the paths first to last - 1.
 
-    The first is Adam on rho/2 (w.V'c)^2 from c, the second Adam on rho/2 (w.V'c + w.e)^2 - lambda/n ||z(e)||^2 from e, with
-    z(e) = e - sum_r t_r (b_r.e) b_r, where n is the path's query size.
+    The first phase is Adam on rho/2 (w.V'c)^2 from c. The second is Adam on rho/2 (w.V'c + w.e)^2 - lambda/n ||z(e)||^2 from e,
+    with z(e) = e - sum_r t_r (b_r.e) b_r, where n is the path's query size.
 
     Parameters
     ----------
     c : (P, K), e : (P, d)
-        Coefficients along the raw directions, and free moves: both hold starts, and are moved in place.
+        Coefficients along the raw directions, and free moves. Both hold starts, and are moved in place.
     by_path : (6, P)
-        Holds BEFORE. INSIDE, CHANGE and PATH_COST are filled.
+        Holds BEFORE. INSIDE, CHANGE and PATH_COST are filled in.
     size : (P,)
     raw : (K, d)
         V.

@@ -1,4 +1,4 @@
-"""What an attack on a batch of queries has found: the better candidate of each query, the means, and the gradient."""
+"""What an attack on a batch of queries has found: each query's better candidate, their means, and the gradient."""
 
 from __future__ import annotations
 
@@ -22,50 +22,51 @@ __all__ = [
 
 # The rows of the array `by_query`, (6, B), in which an attack's kernels keep what belongs to a query.
 FIRST_PATH, SHARE, LARGEST, DISTANCE, STATE, WEIGHT = range(6)
-# Of the row STATE: pairing every item with itself is the cheapest plan; it may not be; that depends on a gap yet to be learned.
+# What the row STATE may say of pairing every item with itself: it is the cheapest plan; it may not be; or that depends on a gap
+# that is yet to be learned.
 _SETTLED, OPEN, ASKS = 0.0, 1.0, 2.0
 
-# Items of the largest query whose d_Q is found by assignment, which takes memory like the square of their number and time like
-# its cube. For longer queries the identity pairing, which the regulariser uses anyway, gives an upper bound.
+# The number of items up to which d_Q is found by assignment. This takes memory like the square of the number and time like its
+# cube. For longer queries the identity pairing, which the regulariser uses anyway, gives an upper bound.
 LARGEST_ASSIGNMENT = 500
 
 
 @njit(counts=False)
 def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_query, gradient):
-    """Keep, per query, the better of the two attacks; sum up what the step needs.
+    """Keep the better of two attacks for each query, and sum up what the training step needs.
 
-    Item i of a query follows the query's path i modulo the number of starts. A query keeps a share of its free move: nothing
-    where the attack in the subspace alone is better, else all of it, or in all queries the same share if the batch would spend
-    more than the most that it may on the average.
+    Item i of a query follows the query's path i modulo the number of starts. Each query keeps a share of its free move. The
+    share is zero where the attack within the subspace alone is better. Elsewhere it is all of the move; but if the batch would
+    then spend more on the average than it may at most, it is one smaller share, the same for all of these queries.
 
     Parameters
     ----------
     offsets : (B + 1,), queries : (B,), weight : (B,)
-        Of the batch.
+        Those of the batch.
     gaps : (n_queries,)
         What `smallest_gaps` has learned.
     settings : (8,)
-        With N_STARTS = 0 each item has a path of its own.
+        If N_STARTS is 0, each item has a path of its own.
     by_path : (6, P)
         As `climb` leaves it. The last two rows are scratch space.
     c : (P, K), e : (P, d)
         The paths' coefficients along the rows of `raw`, and their free moves.
     raw : (K, d)
     by_query : (6, B)
-        Holds FIRST_PATH. Filled are SHARE; LARGEST, the largest ||z(e_i)||; DISTANCE, the mean ||z(e_i)||^2, what pairing every
-        item with itself costs; STATE; and WEIGHT, the weight over B.
+        Holds FIRST_PATH. The other rows are filled in: SHARE; LARGEST, the largest ||z(e_i)||; DISTANCE, the mean ||z(e_i)||^2,
+        which is the cost of pairing every item with itself; STATE; and WEIGHT, the weight divided by B.
     gradient : (d,)
-        Zeros, to which the gradient of the mean regularizer in w is added, the moves being held.
+        Holds zeros. The gradient of the mean regularizer in w, with the moves held fixed, is added to it.
 
     Returns
     -------
     regularizer, distance : float
         Means over queries of weight times 1/2 ||h(q) - h(q')||^2, and of weight times cost.
     n_open, n_asking : int
-        How many queries are not settled, and how many of these ask.
+        How many queries are not settled, and how many of these ask for their gap.
     """
     B, rho, lambda_, n_starts = len(queries), settings[RHO], settings[LAMBDA], int(settings[N_STARTS])
-    # Of each path the weight of the items that follow it: of all items, and of those whose query keeps its free move.
+    # For each path, the weight of all items that follow it, and of those whose query keeps its free move.
     followers, keepers = 4, 5
     for p in range(len(c)):
         by_path[followers, p] = 0.0

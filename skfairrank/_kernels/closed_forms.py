@@ -1,7 +1,7 @@
 """Suprema of the regulariser in closed form, for linear scores and the fair metric ||z(e)||^2 = e'Me.
 
-The metric has orthonormal rows b_r and shrink t_r: z(e) = e - sum_r t_r (b_r.e) b_r. So M is the identity across the rows and
-(1 - t_r)^2 along row r. Where t_r = 1 a move along b_r costs nothing.
+The metric has orthonormal rows b_r and numbers t_r (`shrink`): z(e) = e - sum_r t_r (b_r.e) b_r. So M is (1 - t_r)^2 along row
+r, and the identity across all rows. Where t_r = 1 a move along b_r costs nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["exact_box", "exact_budget"]
 
 @njit(counts=False)
 def exact_box(w, raw, basis, shrink, mean_size, subspace_radius, reach, gradient):
-    """R = mean_size/2 (r sum_k |V_k.w| + sum_j reach_j |w_j|)^2; fills its (sub)gradient and returns R and what d_Q it spends.
+    """R = mean_size/2 (r sum_k |V_k.w| + sum_j reach_j |w_j|)^2. Fill in its (sub)gradient; return R and what d_Q it spends.
 
-    What it spends is the cost e'Me of the free move e_j = reach_j sign(w_j).
+    It spends the cost e'Me of the free move e_j = reach_j sign(w_j).
     """
     d = len(w)
     total, spent = 0.0, 0.0
@@ -43,13 +43,13 @@ def exact_box(w, raw, basis, shrink, mean_size, subspace_radius, reach, gradient
 def exact_budget(w, basis, shrink, sizes, shares, epsilon, subspace_radius, gradient):
     """R = mean_q n_q/2 (a + b u_q)^2 with a = r ||A w||, b = sqrt(w'M^+ w) and u_q = a b n_q / (x + (n_max - n_q) b^2).
 
-    The rows of A are those b_r with t_r = 1, along which moves cost nothing: a is the largest w.e over such moves of norm <= r.
-    Across them the largest w.e subject to e'Me <= u^2 is b u, where M^+ is the identity across all rows and (1 - t_r)^-2 along
-    those with t_r < 1 (Cauchy and Schwarz in the coordinates z). For the projector b = ||P w||.
+    The rows of A are those b_r with t_r = 1, along which moves cost nothing; a is the largest w.e over such moves of norm <= r.
+    Across them the largest w.e subject to e'Me <= u^2 is b u (Cauchy and Schwarz in the coordinates z). Here M^+ is (1 - t_r)^-2
+    along the rows with t_r < 1, and the identity across all rows. For the projector b = ||P w||.
 
-    `sizes` are the distinct query sizes and `shares` the fractions of queries that have them; x > 0, twice the multiplier of the
-    budget less n_max b^2, is the root of mean_q u_q^2 = epsilon. Fills the gradient (by the envelope theorem). Returns R, what
-    is spent, and the multiplier.
+    `sizes` are the distinct query sizes, and `shares` the fractions of queries that have them. x > 0 is twice the multiplier of
+    the budget less n_max b^2, and the root of mean_q u_q^2 = epsilon. The gradient is filled in, by the envelope theorem.
+    Returned are R, what is spent, and the multiplier.
     """
     d, norm_w, free, b = len(w), 0.0, 0.0, 0.0
     for k in range(d):
@@ -87,7 +87,7 @@ def exact_budget(w, basis, shrink, sizes, shares, epsilon, subspace_radius, grad
         u = 0.0
         if spends and evenly:
             u = a * b * sizes[g] / (x + (largest - sizes[g]) * b * b)
-        elif spends and sizes[g] == largest:  # no sensitive move: the largest queries get it all
+        elif spends and sizes[g] == largest:  # without a sensitive move the largest queries get it all
             u = np.sqrt(epsilon / share)
         gap = a + b * u
         value += shares[g] * sizes[g] / 2.0 * gap * gap
@@ -123,7 +123,7 @@ def _root(ab, b_squared, top, sizes, shares, largest, share, epsilon):
             low = x
         else:
             high = x
-        # Newton on spent^(-1/2), which is nearly straight; it is linear where all sizes agree.
+        # Newton's method on spent^(-1/2), which is nearly a straight line, and is one where all sizes agree.
         following = x + 2.0 * spent * (np.sqrt(spent / epsilon) - 1.0) / slope
         if not (low <= following <= high):
             following = 0.5 * (low + high)

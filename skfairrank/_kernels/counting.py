@@ -1,7 +1,7 @@
-"""Ranks by counting, where queries are short: of eight samples side by side, how many keys are smaller than each.
+"""Ranks by counting, for short queries: how many keys are smaller than each, in eight samples side by side.
 
-It takes n^2 comparisons, and nothing waits for another. In plain loops the counts would go to memory and back; here they stay in
-registers (stochastic metrics of 10 to 20 items take four fifths of the time by it).
+Counting takes n^2 comparisons, none of which waits for another. In plain loops the counts would go to memory and back. Here
+they stay in registers, so that stochastic metrics of 10 to 20 items take four fifths of the time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AT_ONCE = 4  # items counted for each key that is loaded
 def count_smaller(_, n, keys, rank):
     """Fill row i of `rank` (n * LANES,) with how many of n keys, in the rows of `keys`, are smaller than that of row i.
 
-    Keys are positive and no two of a column are equal, so that they are ordered as their bits are.
+    Keys are positive, and no two of a column are equal. So they are ordered as their bits are.
     """
 
     def write(builder, n, keys, rank):

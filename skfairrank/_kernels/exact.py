@@ -1,8 +1,8 @@
 """Exact expectations under Plackett-Luce by summing over subsets: C is the set of items still to be ranked.
 
-Z_C is the sum of e_i = exp h_i over C, and V(C) the utility still to come, for the users who get that far. The work is 2^n n for
-a query of n items, instead of n!. Queries of one size are treated eight at a time (`subset_lanes`), those with scores WIDE apart
-one by one (`subset_alone`).
+Z_C is the sum of e_i = exp h_i over C. V(C) is the utility still to come, for the users who get that far. The work is 2^n n for
+a query of n items, instead of n!. Queries of one size are treated eight at a time (`subset_lanes`). Queries with scores WIDE
+apart are treated one by one (`subset_alone`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def subset_work(sizes) -> float:
 
 @njit(inner=True)
 def _by_size(queries, h, offsets):
-    """The given queries, smaller ones first, but those with scores WIDE apart last; and how many of them are not."""
+    """The given queries in order of size, with those whose scores are WIDE apart at the end; and how many come before these."""
     rank, order = np.empty(len(queries)), np.empty(len(queries), np.int64)
     n_near = 0
     for a in range(len(queries)):
@@ -41,7 +41,7 @@ def _by_size(queries, h, offsets):
 
 @njit(counts=False, inner=True)
 def _end_of_group(queries, begin, end, offsets):
-    """Where the group of up to eight queries of one size ends that begins at `begin`."""
+    """A group has up to eight queries of one size. Where the group that begins at `begin` ends."""
     n = offsets[queries[begin] + 1] - offsets[queries[begin]]
     stop = begin + 1
     while stop < min(begin + LANES, end) and offsets[queries[stop] + 1] - offsets[queries[stop]] == n:
@@ -51,7 +51,7 @@ def _end_of_group(queries, begin, end, offsets):
 
 @njit(counts=False, inner=True)
 def _load_weights(queries, h, offsets, n, weight):
-    """exp(h - max h) of a group's queries; ones in the columns of none."""
+    """Fill in exp(h - max h) of a group's queries, a column each, and ones in the columns without a query."""
     for lane in range(LANES):
         if lane < len(queries):
             lo = offsets[queries[lane]]
@@ -65,7 +65,10 @@ def _load_weights(queries, h, offsets, n, weight):
 
 @njit(inner=True)
 def _chances(first, last, h, offsets, factor, apart, out):
-    """Fill out[row, j] with the probability that the row is at position j, times factor[j]; or out[row, 0] with their sum."""
+    """Fill out[row, j] with the probability that the row is at position j, times factor[j].
+
+    If not `apart`, fill out[row, 0] with the sum over j.
+    """
     queries, n_near = _by_size(np.arange(first, last), h, offsets)
     most = widest(first, last, offsets)
     weight, reach, found = np.empty((most, LANES)), np.empty((1 << most, LANES)), np.empty((most * most, LANES))
@@ -105,7 +108,7 @@ def expected_discounts(first, last, h, offsets, discount, out):
 
 @njit(inner=True)
 def _with_a_choice(first, last, offsets, gain, stay, discount, gradient, utility):
-    """Queries of which not all rankings are worth the same. The others are settled: their gradient is zero exactly."""
+    """The queries whose rankings are not all worth the same. The others are settled here: their gradient is zero exactly."""
     some, n_some = np.empty(last - first, np.int64), 0
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]

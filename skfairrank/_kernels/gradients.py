@@ -1,15 +1,15 @@
 """Gradients of a query's expected utility in its scores, estimated from sampled rankings: REINFORCE and PL-Rank.
 
-The worth of a ranking is the sum over positions p of R_p discount_p gain_(p), where (p) is the item there and R_p, its reach, is
-the product of `stay` over the items before it: the share of users who get that far. Without `stay` everybody does.
+The worth of a ranking is the sum over positions p of R_p discount_p gain_(p), where (p) is the item at p. R_p is the reach of
+p, the share of users who get that far: the product of `stay` over the items before p. Without `stay` everybody gets that far.
 
-Samples come eight at a time (`LANES`, see `ranks`). Tables by position have a row for each position and a column for each sample,
-and sums along a ranking run down or up the rows: flat loops, in which a number is added to the one `LANES` further on.
+Samples come eight at a time (`LANES`, see `ranks`). A table by position has a row for each position and a column for each
+sample. Sums along a ranking run down or up the rows. They are flat loops, which add a number to the one `LANES` further on.
 
-Z_p is the sum of e = exp h over the items at positions >= p. Where scores are WIDE apart it may overflow or vanish, so e and all
-sums of it are kept relative to exp(top_p), the largest score that is left at p. From one position to the next that changes by the
-factor exp(top_p - top_{p-1}) <= 1, which is called `fall`. Where scores are not WIDE apart top is the query's largest score
-throughout, and `fall`, which would be 1, is not read.
+Z_p is the sum of e = exp h over the items at positions >= p. Where scores are WIDE apart it may overflow or vanish. There e and
+all sums of it are kept relative to exp(top_p), where top_p is the largest score that is left at p. From one position to the
+next this changes by the factor exp(top_p - top_{p-1}) <= 1, which is called `fall`. Where scores are not WIDE apart, top is the
+query's largest score at every position. `fall` would be 1 and is not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["plrank", "plrank_work", "reinforce", "reinforce_given", "reinforce_w
 
 
 class Tables(NamedTuple):
-    """The tables that define a utility: gain and stay by row, discount by position. Without stay, that has length 0."""
+    """The tables that define a utility: gain and stay by row, discount by position. `stay` has length 0 if all stay."""
 
     gain: np.ndarray
     stay: np.ndarray
@@ -36,16 +36,16 @@ class Tables(NamedTuple):
 
 
 class Rankings(NamedTuple):
-    """What eight rankings consist of, by position and sample; one row more than there are positions.
+    """What eight rankings consist of, by position and sample. The tables have one row more than there are positions.
 
     Parameters
     ----------
     gain, reach : ndarray of float64
-        Of the item there, and R of the position. The reach is 1 throughout where the utility has no stay.
+        The gain of the item at the position, and the position's R. Where the utility has no stay, the reach is 1 everywhere.
     weight : ndarray of float64
-        e of the item there, relative to the largest one left.
+        e of the item at the position, relative to the largest one left.
     fall : ndarray of float64
-        exp(top_p - top_{p-1}); only where scores are WIDE apart.
+        exp(top_p - top_{p-1}). It is filled in only where scores are WIDE apart.
     share : ndarray of float64
         1 / Z, relative to the largest one left.
     """
@@ -113,10 +113,10 @@ def _sum_downwards(n, wide, values, fall):
 
 @njit
 def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gradient, utility):
-    """Gradient in the scores of the expected utility, estimated by REINFORCE; and each query's mean utility.
+    """Fill in the gradient of the expected utility in the scores, estimated by REINFORCE, and each query's mean utility.
 
     gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{p <= r(i)} 1 / Z_p. The ones
-    cancel, since the baseline is the samples' own mean.
+    cancel, because the baseline is the mean of the same samples.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
     h, gain : ndarray of float64, shape (n_rows,)
     offsets : ndarray of int64, shape (n_queries + 1,)
     stay : ndarray of float64, shape (n_rows,) or (0,)
-        Without: a position-based utility.
+        Of length 0 where everybody stays, that is for a position-based utility.
     discount : ndarray of float64, shape (>= largest query size,)
     key : uint64
     n_samples : int64
@@ -155,7 +155,8 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
             _look_up_weights(n, wide, sampler, order, rankings)
             _worth(n, discount, rankings, worth)
             n_real = min(LANES, n_samples - sample)
-            # A query's rankings are worth about the same: what they differ by is summed. Where they do not it is zero exactly.
+            # A query's rankings are worth about the same, so only their differences are summed. Where there are none, the sum
+            # is zero exactly.
             if sample == 0:
                 reference = worth[0]
             for s in range(n_real):
@@ -170,12 +171,12 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
 
 @njit
 def reinforce_given(first, last, h, offsets, worths, key, n_samples, gradient):
-    """As `reinforce`, where somebody else has said what each of the sampled rankings is worth.
+    """As `reinforce`, but the caller says what each of the sampled rankings is worth.
 
     Parameters
     ----------
     worths : ndarray of float64, shape (n_samples, n_queries)
-        Of the rankings that `ranks.sample_ranks` draws with the same key.
+        What the rankings are worth that `ranks.sample_ranks` draws with the same key.
     """
     most = widest(first, last, offsets)
     sampler, rankings, order = make_sampler(most), _make_rankings(most), np.empty(most * LANES, np.int64)
@@ -230,14 +231,14 @@ def reinforce_work(n_rows, n_queries, n_samples):
 def plrank(first, last, h, offsets, gain, stay, discount, key, n_samples, gradient, utility):
     """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, of lower variance for two samples or more.
 
-    With F_p the reward collected at positions >= p, m_p the expected gain at position p given what is left there, and r the rank
-    of item i, PL-Rank is the mean over samples of
+    Let F_p be the reward collected at positions >= p, m_p the expected gain at position p given what is left there, and r the
+    rank of item i. The reward of position p itself is taken in expectation. PL-Rank is then the mean over samples of
 
-        F_{r+1} - e_i sum_{p <= r} F_{p+1} / Z_p  +  e_i sum_{p <= r} R_p discount_p (gain_i - m_p) / Z_p
+        F_{r+1} - e_i sum_{p <= r} F_{p+1} / Z_p  +  e_i sum_{p <= r} R_p discount_p (gain_i - m_p) / Z_p.
 
-    once the reward of position p itself is taken in expectation. The first part is what comes later, and with it what the choice
-    at p lets stay. From F_{p+1} we subtract R_p times its mean over the query's other samples: R_p is known before the choice at
-    p, and the other samples know nothing of this one, so the expectation stays as it is.
+    The first part is what comes later, and with it what the choice at p lets stay. The baseline: from F_{p+1} we subtract R_p
+    times its mean over the query's other samples. R_p is known before the choice at p, and the other samples are independent of
+    this one, so the expectation stays as it is.
     """
     most, n_blocks = widest(first, last, offsets), (n_samples + LANES - 1) // LANES
     tables, sampler, rankings = Tables(gain, stay, discount), make_sampler(most), _make_rankings(most)
@@ -290,7 +291,7 @@ def _sum_futures(n, n_real, discount, rankings, future, future_sum):
 
 @njit(counts=False, inner=True)
 def _subtract_others(n, n_samples, rankings, future, future_sum):
-    """Turn F_{p+1} into what it has more than R_p times its mean over the other samples, which a single sample has not."""
+    """Subtract from F_{p+1} R_p times its mean over the other samples. Where there is only one sample, subtract nothing."""
     others = 1.0 / max(n_samples - 1, 1)
     for p in range(n if n_samples > 1 else 0):
         for s in range(LANES):

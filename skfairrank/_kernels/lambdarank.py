@@ -16,10 +16,10 @@ __all__ = ["lambdarank", "lambdarank_work"]
 def lambdarank(first, last, h, offsets, gain, discount, n_top, gradient, hessian):
     """Fill in, for each row, the ascent direction and the curvature of the lists' utility, from pairs of rows of unlike gain.
 
-    A pair (i, j), i the better row, pulls both by D / (1 + exp(h_i - h_j)), with D = |gain_i - gain_j| |discount_r(i) -
-    discount_r(j)| / (0.01 + |h_i - h_j|), and r their ranks by descending score; where all scores of a query are equal D is not
-    divided. Then the pulls of a query, S in sum, are multiplied by log2(1 + S) / S. One of the two rows must be among the first
-    `n_top`.
+    A pair (i, j), where i is the better row, pulls both rows by D / (1 + exp(h_i - h_j)). One of the two must be among the
+    first `n_top`. Here D = |gain_i - gain_j| |discount_r(i) - discount_r(j)| / (0.01 + |h_i - h_j|), and r are the ranks by
+    descending score. Where all scores of a query are equal, D is not divided. Finally all pulls of a query are multiplied by
+    log2(1 + S) / S, where S is their sum.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def pull_back(X, rows, g, scale, out):
 
 @njit(counts=False)
 def pull_back_blocks(first, last, X, rows, g, scale, size, parts):
-    """parts[b] = what `pull_back` gives for rows b size to (b + 1) size - 1, for blocks from first to last - 1."""
+    """Fill parts[b] with what `pull_back` gives for rows b size to (b + 1) size - 1, for blocks b from first to last - 1."""
     for b in range(first, last):
         here = slice(b * size, min((b + 1) * size, len(rows)))
         pull_back(X, rows[here], g[here], scale, parts[b])
@@ -86,13 +86,13 @@ def add_up(parts, out):
 
 
 def adam_factors(t, step_size):
-    """What Adam multiplies its two averages by at step t, which counts from 1, so that they do not lean to zero."""
+    """The factors by which Adam multiplies its two averages at step t, so that they are not biased to zero. t counts from 1."""
     return step_size / (1.0 - BETA1**t), 1.0 / (1.0 - BETA2**t)
 
 
 @njit(counts=False)
 def adam_step(w, gradient, m, v, first, second):
-    """One step of ascent by Adam, in place, from what `adam_factors` says of it."""
+    """Make one step of ascent by Adam, in place, with the factors that `adam_factors` gives for it."""
     for k in range(len(w)):
         m[k] = BETA1 * m[k] + (1.0 - BETA1) * gradient[k]
         v[k] = BETA2 * v[k] + (1.0 - BETA2) * gradient[k] * gradient[k]
@@ -101,20 +101,20 @@ def adam_step(w, gradient, m, v, first, second):
 
 @njit(counts=False)
 def climb_rows(z, slopes, weight, pull, kept, basis, moments, work, first, second):
-    """`adam_step` for each row of z, along ``weight slopes - pull M z``.
+    """Make an `adam_step` for each row of z, along ``weight slopes - pull M z``.
 
     Parameters
     ----------
     z, slopes : ndarray of float64, shape (n_rows, n)
-        The first is changed in place.
+        z is changed in place.
     weight, pull : ndarray of float64, shape (n_rows,)
     kept, basis : ndarray of float64, shape (rank, n)
-        M is the identity less kept' basis.
+        M is the identity minus kept' basis.
     moments : ndarray of float64, shape (2, n_rows, n)
-        Adam's, changed in place.
+        Adam's two averages, changed in place.
     work : ndarray of float64, shape (n,)
     first, second : float
-        What `adam_factors` says of the step.
+        The factors that `adam_factors` gives for the step.
     """
     for i in range(len(z)):
         for k in range(len(work)):
@@ -128,7 +128,7 @@ def climb_rows(z, slopes, weight, pull, kept, basis, moments, work, first, secon
 
 @njit(counts=False)
 def mean(values):
-    """Mean of a short array, without the start-up of NumPy's."""
+    """Mean of a short array. NumPy's would take longer to begin than to sum."""
     total = 0.0
     for value in values:
         total += value

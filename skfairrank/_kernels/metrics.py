@@ -13,7 +13,7 @@ __all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averaged_wo
 
 @njit(inner=True)
 def _descending(first, last, s, offsets):
-    """Positions of the rows of queries first to last - 1 in descending order of s; they begin at position offsets[first]."""
+    """Positions of the rows of queries first to last - 1, in each query in descending order of s; offsets[first] is the first."""
     order = np.empty(offsets[last] - offsets[first], np.int64)
     descending_order(first, last, s, offsets, order, offsets[first])
     return order
@@ -21,7 +21,7 @@ def _descending(first, last, s, offsets):
 
 @njit
 def tie_averages(first, last, s, offsets, discount, out):
-    """Fill out[row] with the mean discount of its rank over the orders of rows with tied scores."""
+    """Fill out[row] with the discount of its rank, averaged over all orders of rows with tied scores."""
     order, start = _descending(first, last, s, offsets), offsets[first]
     for q in range(first, last):
         lo, n, j = offsets[q], offsets[q + 1] - offsets[q], 0
@@ -39,8 +39,9 @@ def tie_averages(first, last, s, offsets, discount, out):
 def _join_tie(m, gain, stay, passing, found):
     """Let a row join m tied ones.
 
-    passing[k] is the mean over k of the tied rows of the product of what they let stay; found[k] is the mean, over one row and k
-    others before it, of its gain times that product. Each is a mean of means: over the choices with the new row, and without.
+    passing[k] is a mean over all choices of k tied rows: that of the product of what they let stay. found[k] is a mean over all
+    choices of one row and k others before it: that of its gain times the product of the others. With a new row, each is a mean of
+    two means, one over the choices with the new row and one over those without.
     """
     found[m], passing[m + 1] = 0.0, 0.0
     for k in range(m, -1, -1):
@@ -52,7 +53,7 @@ def _join_tie(m, gain, stay, passing, found):
 
 @njit
 def tie_averaged_worth(first, last, s, offsets, gain, stay, discount, out):
-    """Fill out[q] with the mean worth of a query's list by descending scores over the orders of rows with tied scores.
+    """Fill out[q] with the worth of a query's list by descending scores, averaged over all orders of rows with tied scores.
 
     The work is quadratic in the number of rows that tie.
     """
@@ -104,7 +105,7 @@ def ideal_sums(first, last, gain, offsets, discount, out):
 
 @njit(counts=False, inner=True)
 def _count_up_to(tree, i):
-    """How many of 1 to i a binary indexed tree has counted."""
+    """How many of the numbers 1 to i a binary indexed tree has counted."""
     total = 0
     while i > 0:
         total += tree[i]
@@ -114,7 +115,7 @@ def _count_up_to(tree, i):
 
 @njit(counts=False, inner=True)
 def _count_one(tree, n, i):
-    """Count i, one of 1 to n."""
+    """Count i, one of the numbers 1 to n."""
     while i <= n:
         tree[i] += 1
         i += i & -i
@@ -122,9 +123,9 @@ def _count_one(tree, n, i):
 
 @njit
 def inversions(first, last, s1, s2, offsets, out):
-    """Fill out[q] with the number of pairs of rows that two scores order differently, ties in row order.
+    """Fill out[q] with the number of pairs of rows that two scores order differently, where ties stand in row order.
 
-    Binary indexed tree, n log n.
+    A binary indexed tree counts them in time n log n.
     """
     order, other, start = _descending(first, last, s1, offsets), _descending(first, last, s2, offsets), offsets[first]
     most = widest(first, last, offsets)
@@ -138,7 +139,7 @@ def inversions(first, last, s1, s2, offsets, out):
             rank[j] = place[order[lo + j - start] - lo]
         tree[: n + 1] = 0
         count = 0
-        for a in range(n - 1, -1, -1):  # of the later positions, how many have a smaller rank
+        for a in range(n - 1, -1, -1):  # how many of the later positions have a smaller rank
             count += _count_up_to(tree, rank[a])
             _count_one(tree, n, rank[a] + 1)
         out[q] = count
@@ -146,15 +147,16 @@ def inversions(first, last, s1, s2, offsets, out):
 
 @njit
 def mean_hinge_over_pairs(first, last, ratio, merit, offsets, out):
-    """Fill out[q] with the mean of max(0, a_i - a_j) over the pairs with M_i >= M_j > 0, a the ratio; 0 if there are none.
+    """Fill out[q] with the mean of max(0, a_i - a_j) over the pairs with M_i >= M_j > 0, or with 0 without pairs.
 
-    n log n: with the ratios in descending order a_1 >= a_2 >= ..., the sum over pairs is that of (a_r - a_r+1) times the number
-    of pairs with i among the first r and j among the others. Numbers are exact, no difference is negative: nothing cancels.
+    a is the ratio. The time is n log n. Let the ratios stand in descending order, a_1 >= a_2 >= ... Then the sum over pairs is
+    the sum over r of (a_r - a_r+1) times the number of pairs with i among the first r and j among the others. These numbers are
+    exact and no difference is negative, so nothing cancels.
     """
     by_merit, by_ratio = _descending(first, last, merit, offsets), _descending(first, last, ratio, offsets)
     start, most = offsets[first], widest(first, last, offsets)
-    # Levels of merit, 1 for the largest; how many rows have more merit than a level; and of each level, in a binary indexed tree,
-    # how many rows are among the first r.
+    # Three things: levels of merit, 1 for the largest; how many rows have more merit than a level; and, in a binary indexed
+    # tree by level, how many rows are among the first r.
     level, above = np.empty(most, np.int64), np.empty(most + 1, np.int64)
     tree = np.empty(most + 1, np.int64)
     for q in range(first, last):
@@ -180,7 +182,8 @@ def mean_hinge_over_pairs(first, last, ratio, merit, offsets, out):
             total += between * (previous - ratio[row])
             previous, k = ratio[row], level[row - lo]
             before = _count_up_to(tree, k - 1)
-            # The row was j of the rows passed with as much merit, and becomes i of the rows left with no more.
+            # Until now the row was the j of pairs with passed rows that have at least as much merit. From now on it is the i of
+            # pairs with the rows left that have no more.
             between += (n_relevant - above[k]) - (passed - before) - 1 - _count_up_to(tree, k)
             passed += 1
             _count_one(tree, n_levels, k)

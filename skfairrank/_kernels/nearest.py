@@ -1,4 +1,4 @@
-"""The search for every query's nearest other query, with the pairing of their items."""
+"""The search for the nearest other query of every query, with the pairing of their items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skfairrank._kernels.ragged import widest
 
 __all__ = ["Items", "nearest", "nearest_nanoseconds", "quantile_means", "quantile_nanoseconds"]
 
-# Sums of squares are right to some units in the last place; what is closer counts as equal.
+# Sums of squares are right to some units in the last place. Distances that differ by less than this count as equal.
 SLACK = 1e-12
 
 
@@ -24,8 +24,8 @@ class Items(NamedTuple):
     X : ndarray of float64, shape (n_rows, n_features)
         Features as given.
     fair : ndarray of float64
-        What the fair metric measures, shape (n_rows, n_features); of the queries among which is searched, the flat blocks of
-        `plans.transposed_blocks`.
+        What the fair metric measures, shape (n_rows, n_features). For the queries among which is searched it is flat instead: the
+        blocks of `plans.transposed_blocks`.
     offsets : ndarray of int64, shape (n_queries + 1,)
     """
 
@@ -35,7 +35,7 @@ class Items(NamedTuple):
 
 
 def quantile_nanoseconds(n_rows, n_features):
-    """About how long `quantile_means` takes on one thread: every feature of every query is sorted."""
+    """About how long `quantile_means` takes on one thread, where every feature of every query is sorted."""
     return 20.0 * n_rows * n_features
 
 
@@ -44,10 +44,10 @@ def quantile_means(first, last, blocks, offsets, n_bins, out):
     """Fill out[q, k * n_bins + b] with the mean of feature k's quantile function over the b-th of n_bins equal bins of
     mass.
 
-    Divided by sqrt(n_bins), so that the squared distance between the rows of two queries is at most d_Q: in each
-    feature every plan costs at least the one-dimensional transport cost, which is the integral of the squared
-    difference of the quantile functions, and means over bins only lower that (Jensen). For two queries of n_bins items
-    it is that cost itself.
+    The means are divided by sqrt(n_bins). Then the squared distance between the rows of two queries is at most d_Q, for two
+    reasons. In each feature every plan costs at least the one-dimensional transport cost, which is the integral of the squared
+    difference of the quantile functions. And means over bins only lower that integral (Jensen). For two queries of n_bins
+    items the squared distance is the sum of these costs itself.
     """
     d = out.shape[1] // n_bins
     scale = 1.0 / np.sqrt(n_bins)
@@ -108,18 +108,18 @@ def nearest_nanoseconds(n_rows, n_rows_other, n_features):
 def nearest(first, last, ours, others, bounds, blur, exclude_identical, best, distance, partner):
     """For queries first to last - 1, fill in the nearest other query, its distance, and each row's partner in the plan.
 
-    bounds[q] holds lower bounds of the distances and is used up; `blur` is the rounding error of a distance between two
-    projected items. Of queries at the same distance, up to rounding, the first is taken. best[q] = -1 where every other
-    query is identical.
+    bounds[q] holds lower bounds of the distances, and is overwritten. `blur` is the rounding error of a distance between two
+    projected items. If several queries are at the same distance, up to rounding, the first is taken. best[q] is -1 where every
+    other query is identical.
     """
     offsets, offsets_other = ours.offsets, others.offsets
     room = room_for(widest(first, last, offsets), widest(0, len(offsets_other) - 1, offsets_other))
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         bound, queue = bounds[q], np.empty(0, np.int64)
-        chosen, at, least, most = -1, 0, np.inf, np.inf  # from least to most, distances are equal up to rounding
+        chosen, at, least, most = -1, 0, np.inf, np.inf  # distances between least and most are equal up to rounding
         while True:
-            if chosen < 0:  # the most promising query, until there is a distance to beat
+            if chosen < 0:  # begin with the most promising query, so that there is a distance to beat
                 j = np.argmin(bound)
                 if bound[j] == np.inf:
                     break

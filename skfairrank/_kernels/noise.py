@@ -1,8 +1,8 @@
 """Random numbers inside kernels: Philox 4x32-10, the counter-based generator of Salmon et al. (2011).
 
-A number is a function of a key, drawn once by a `numpy.random.Generator`, and of where it is used: which query, which sample,
-which item. So results cannot depend on the order of the work, and with one key no two items, samples or queries share a
-number. Loops over counters have no branches, so that LLVM vectorises them.
+A number is a function of two things: of a key, which a `numpy.random.Generator` draws once, and of where the number is used,
+that is for which query, sample and item. So results cannot depend on the order of the work, and under one key no two items,
+samples or queries share a number. Loops over counters have no branches, so that LLVM vectorises them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 @njit(inner=True)
 def exponential(bits):
-    """-log(u) with u = (k + 1/2) / 2^52 in (0, 1), k the upper 52 of 64 random bits; right to two units in the last place.
+    """-log(u) with u = (k + 1/2) / 2^52 in (0, 1), where k is the upper 52 of 64 random bits.
 
-    The logarithm of u = 2^e m with m in [sqrt(1/2), sqrt(2)) is e log 2 + 2 atanh(s) with s = (m - 1) / (m + 1); atanh by its
-    series, of which the terms beyond s are one polynomial in s^2 (Chebyshev interpolation on the range of s^2).
+    It is right to two units in the last place.
+
+    The logarithm of u = 2^e m with m in [sqrt(1/2), sqrt(2)) is e log 2 + 2 atanh(s) with s = (m - 1) / (m + 1). atanh(s) is its
+    series. The terms beyond s are replaced by one polynomial in s^2, the Chebyshev interpolation on the range of s^2.
     """
     one_to_two = float_of((bits >> np.uint64(12)) | np.uint64(0x3FF0000000000000))
     x = bits_of(one_to_two - (1.0 - 2.0**-53))
@@ -53,7 +55,7 @@ def exponential(bits):
 
 @njit(counts=False, inner=True)
 def exponentials(key, query, block, n, out):
-    """Fill `out` with standard exponential variables for n items (and one more if n is odd) and eight samples.
+    """Fill `out` with standard exponential variables for eight samples of n items, and of one item more if n is odd.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ def exponentials(key, query, block, n, out):
     block * LANES + s.
     """
     k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(block), np.uint64(query)
-    # Unsigned indices: a signed one may count from the end, and the loop would not be vectorised.
+    # Indices are unsigned. A signed one may count from the end, and then the loop would not be vectorised.
     half = np.uint64((n + n % 2) // 2 * LANES)
     for b in range(half):
         i = np.uint64(b)
@@ -81,15 +83,15 @@ def exponentials(key, query, block, n, out):
 
 @njit(inner=True)
 def numbered(key, mask, number):
-    """The key with a number in its last bits, those that the mask leaves out."""
+    """The key with a number in its last bits, that is in those that the mask leaves out."""
     return float_of((np.uint64(bits_of(key)) & mask) | number)
 
 
 @njit(counts=False, inner=True)
 def numbered_exponentials(key, query, block, n, scale, mask, out):
-    """As `exponentials`, each number times `scale` (of the shape of `out`) and `numbered` by its item.
+    """As `exponentials`, but each number is multiplied by `scale` (of the shape of `out`) and `numbered` by its item.
 
-    All of it is done while the number is in a register: another pass over `out` takes a tenth of the time of drawing.
+    All of this is done while the number is in a register, because another pass over `out` takes a tenth of the time of drawing.
     """
     k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(block), np.uint64(query)
     half = np.uint64((n + n % 2) // 2 * LANES)
@@ -103,7 +105,7 @@ def numbered_exponentials(key, query, block, n, scale, mask, out):
 
 @njit(counts=False, inner=True)
 def exponentials_of_one(key, query, sample, n, out):
-    """The numbers of one sample alone, to the same bits: that of item i is written to ``out[i]``."""
+    """The numbers of one sample alone, to the same bits. The number of item i is written to ``out[i]``."""
     k0, k1, c1, c2 = key & LOW, key >> HALF, np.uint64(sample // LANES), np.uint64(query)
     half = np.uint64((n + n % 2) // 2)
     for b in range(half):

@@ -1,8 +1,8 @@
 """Optimal transport between two queries of any sizes: costs, a bound, and the cheapest plan.
 
-The cost of pairing two items is their squared distance, and all items of a query have the same mass. Mass is counted in
-whole units (an item of one query has as many as the other query has items, over their common divisor), so that flows
-are exact.
+The cost of pairing two items is their squared distance, and all items of a query have the same mass. Mass is counted in whole
+units, so that flows are exact: an item of one query has as many units as the other query has items, divided by the greatest
+common divisor of the two sizes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Room(NamedTuple):
-    """What the transport between two queries writes to, made once for the largest of them."""
+    """The arrays that the transport between two queries writes to. They are made once, for the largest queries."""
 
     cost: np.ndarray
     flow: np.ndarray
@@ -51,7 +51,7 @@ def room_for(n, m):
 
 @njit
 def transposed_blocks(Z, offsets, out):
-    """Fill the flat `out` with each query's rows, feature by feature, so that loops over its items read densely."""
+    """Fill the flat `out` with each query's rows, feature by feature, so that loops over its items read numbers side by side."""
     d = Z.shape[1]
     for q in range(len(offsets) - 1):
         lo, m = offsets[q], offsets[q + 1] - offsets[q]
@@ -64,8 +64,8 @@ def transposed_blocks(Z, offsets, out):
 def fill_cost(Z, lo, n, blocks, start, m, cost):
     """Fill cost[:n, :m] with the squared distances between the rows Z[lo : lo + n] and a query's transposed block.
 
-    Four features at a time, which saves most of the traffic to `cost`. Sums are not reordered otherwise: equal rows
-    have equal costs to the bit, wherever they stand.
+    Four features are treated at a time, which saves most of the traffic to `cost`. Sums are not reordered otherwise, so equal
+    rows have equal costs to the bit, wherever they stand.
     """
     d = Z.shape[1]
     for i in range(n):
@@ -90,9 +90,9 @@ def fill_cost(Z, lo, n, blocks, start, m, cost):
 
 @njit(fastmath={"nnan", "ninf", "nsz"})
 def lower_bound(n, m, room):
-    """Fill in potentials with u_i + v_j <= cost_ij; return the lower bound of d_Q that they give, mean u + mean v.
+    """Fill in potentials with u_i + v_j <= cost_ij, and return the lower bound of d_Q that they give: mean u + mean v.
 
-    v_j is the minimum of column j, u_i that of what is left in row i. This bound alone ends most searches.
+    v_j is the minimum of column j. u_i is the minimum of what is left in row i. This bound alone ends most searches.
     """
     cost, u, v = room.cost, room.u, room.v
     for j in range(m):
@@ -120,8 +120,8 @@ def cheapest_transport(n, m, limit, room):
     """Cost of the cheapest transport; infinity as soon as it is known to be above `limit`. `room.flow` receives the plan,
     in units.
 
-    Successive shortest paths in reduced costs (for n = m the Hungarian method), from the potentials that `lower_bound` left in
-    `room`, which are raised on the way.
+    The method is that of successive shortest paths in reduced costs; for n = m it is the Hungarian method. It begins with the
+    potentials that `lower_bound` left in `room`, and raises them on the way.
     """
     cost, flow, u, v = room.cost, room.flow, room.u, room.v
     shortest, row_distance, ints = room.reals[0], room.reals[1], room.ints
@@ -160,7 +160,7 @@ def cheapest_transport(n, m, limit, room):
                                 path[j] = i
                 pick, least = -1, np.inf
                 for j in range(m):
-                    # among equals a column with room first: it ends the search
+                    # among equals a column with room comes first, because it ends the search
                     if seen[j] == 0 and (shortest[j] < least or (shortest[j] == least and demand[j] > 0)):
                         pick, least = j, shortest[j]
                 seen[pick] = 1

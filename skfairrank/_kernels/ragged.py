@@ -6,8 +6,8 @@ from skfairrank._kernels._jit import njit
 
 __all__ = ["WIDE", "is_worth_the_same", "score_range", "widest"]
 
-# Scores of a query that lie further apart than this are WIDE: weights underflow. exp(-WIDE) itself is a normal number with room
-# below it, so products of such weights with gains and reciprocals keep all their digits.
+# Scores of a query that lie further apart than this are called WIDE apart, because their weights underflow. exp(-WIDE) itself
+# is a normal number with room below it, so products of such weights with gains and reciprocals keep all their digits.
 WIDE = 600.0
 
 
@@ -30,10 +30,10 @@ def score_range(h, lo, hi):
 
 @njit(counts=False, inner=True)
 def is_worth_the_same(lo, n, gain, stay, discount):
-    """Whether all rankings of a query are worth the same, since its items are alike; and what the given one is worth.
+    """Whether all rankings of a query are worth the same, because its items are alike; and what the given ranking is worth.
 
-    Items are alike where their gains are equal, and what they let stay (`stay` may have length 0: all of it). Where no item has
-    any gain it does not matter what they let stay.
+    Items are alike where they have the same gain and let the same share of users stay. `stay` may have length 0: then everybody
+    stays. Where no item has any gain, it does not matter who stays.
     """
     same, total, reach = True, 0.0, 1.0
     for i in range(n):

@@ -1,9 +1,9 @@
 """Rankings drawn from the Plackett-Luce policy, query by query, and the probability of given ones.
 
-With E_i standard exponential, sorting E_i exp(-h_i) upwards draws a ranking: -log E_i is a Gumbel variable, so this is the Gumbel
-trick without the logarithm. Eight samples (`LANES`) are drawn and sorted side by side, as the columns of one table with a row for
-each item. A sorting network sorts them: which two rows it compares does not depend on the numbers, so there are no branches, and
-LLVM treats the eight columns at once.
+Let E_i be standard exponential. Sorting E_i exp(-h_i) upwards draws a ranking: -log E_i is a Gumbel variable, so this is the
+Gumbel trick without the logarithm. Eight samples (`LANES`) are drawn and sorted side by side, as the columns of one table with
+a row for each item. A sorting network sorts them. Which two rows it compares does not depend on the numbers, so there are no
+branches, and LLVM treats the eight columns at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 # Up to how many items counting is faster than sorting (benchmarks).
 COUNTED = 32
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-# No -log(u) is below exp(-LIFT). So keys are positive also as logarithms, and ordered as their bits are.
+# No -log(u) is below exp(-LIFT). So keys are positive even as logarithms, and are ordered as their bits are.
 LIFT = 64.0
 
 
@@ -46,11 +46,11 @@ class Sampler(NamedTuple):
     Parameters
     ----------
     score : ndarray of float64, shape (most,)
-        The query's scores less the largest; where they are WIDE apart with gaps closed (`close_gaps`).
+        The query's scores minus the largest. Where they are WIDE apart, gaps are closed (`close_gaps`).
     weight : ndarray of float64, shape (most,)
-        exp(score); not filled in where scores are WIDE apart.
+        exp(score). It is not filled in where scores are WIDE apart.
     inverse : ndarray of float64, shape ((most + 1) * LANES,)
-        exp(-score), once for each of eight samples side by side; not filled in where scores are WIDE apart.
+        exp(-score), once for each of eight samples side by side. It is not filled in where scores are WIDE apart.
     keys : ndarray of float64, shape ((most + 1) * LANES,)
         Space to sort in.
     """
@@ -70,7 +70,7 @@ def make_sampler(most):
 
 @njit(counts=False, inner=True)
 def start(h, lo, n, sampler):
-    """Get ready to sample the query whose n rows begin at `lo`; returns whether its scores are WIDE apart."""
+    """Get ready to sample the query whose n rows begin at `lo`, and return whether its scores are WIDE apart."""
     low, high = score_range(h, lo, lo + n)
     wide = not high - low <= WIDE
     if wide:
@@ -93,7 +93,7 @@ def draw(key, query, sample, n, wide, sampler, order):
     ----------
     key : uint64
     query : int64
-        Its number, which belongs to the noise.
+        The number of the query, on which its noise depends.
     sample : int64
         The first sample, a multiple of `LANES`.
     n : int64
@@ -130,9 +130,9 @@ def draw(key, query, sample, n, wide, sampler, order):
 
 @njit(counts=False, inner=True)
 def _draw_keys(key, query, sample, n, wide, sampler):
-    """Draw keys of eight samples, to be sorted upwards; returns what their last bits are counted to.
+    """Draw keys of eight samples, to be sorted upwards. Returns up to what their last bits count.
 
-    An item's number takes the place of its key's last bits, and is sorted with it: of equal keys the first item's is smaller.
+    An item's number takes the place of its key's last bits and is sorted with them. Of equal keys the first item's is smaller.
     """
     items = _power_of_two(n)
     if wide:
@@ -145,7 +145,7 @@ def _draw_keys(key, query, sample, n, wide, sampler):
 
 @njit(inner=True)
 def _power_of_two(n):
-    """The smallest that is not below n."""
+    """The smallest power of two that is not below n."""
     power = 1
     while power < n:
         power *= 2
@@ -162,7 +162,7 @@ def _number_logarithms(n, width, sampler, mask):
 
 @njit(inner=True)
 def draw_one(key, query, sample, n, wide, sampler, order):
-    """As `draw`, for one sample: of the last one left, seven columns would be drawn for nothing."""
+    """As `draw`, for one sample. If one alone is left, `draw` would draw seven columns for nothing."""
     mask = np.uint64(-_power_of_two(n))
     exponentials_of_one(key, query, sample, n, sampler.keys)
     if wide:
@@ -174,7 +174,7 @@ def draw_one(key, query, sample, n, wide, sampler, order):
         stable_order(sampler.keys[:n], order, n)
         return
     for i in range(n):
-        own, before = bits_of(sampler.keys[i]), 0  # bits, which differ also where keys are NaN: every place is filled
+        own, before = bits_of(sampler.keys[i]), 0  # bits differ even where keys are NaN, so every place is filled
         for j in range(n):
             before += bits_of(sampler.keys[j]) < own
         order[before] = i
@@ -191,7 +191,7 @@ def sum_over_samples(i, table):
 
 @njit(counts=False, inner=True)
 def _rank_up_to(key, query, sample, n_samples, n, wide, sampler, order, rank):
-    """Draw samples from `sample` on, of n_samples; returns how many stand side by side in `rank`, a row for each item."""
+    """Draw the samples from `sample` on, of n_samples. Returns how many stand side by side in `rank`, a row for each item."""
     if sample == n_samples - 1:
         draw_one(key, query, sample, n, wide, sampler, order)
         for p in range(n):
@@ -225,7 +225,7 @@ def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
 
 @njit(counts=False, inner=True)
 def _sum_of_four(discount, rank, x):
-    """Sum of the discounts of four ranks from x on; indices are unsigned, since a signed one may count from the end."""
+    """Sum of the discounts of the four ranks from x on. Indices are unsigned, because a signed one may count from the end."""
     first = discount[np.uint64(rank[x])] + discount[np.uint64(rank[x + ONE])]
     return first + (discount[np.uint64(rank[x + TWO])] + discount[np.uint64(rank[x + THREE])])
 
@@ -264,7 +264,7 @@ def sampling_work(n_rows, n_queries, n_samples):
 
 @njit
 def log_probability(first, last, h, offsets, ranks, out):
-    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)); ranks are permutations."""
+    """Fill out[s, q] with log pi(r|q) = sum_j h_(j) - logsumexp(h_(j), .., h_(n)). The ranks must be permutations."""
     n_samples = ranks.shape[0]
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
@@ -272,7 +272,8 @@ def log_probability(first, last, h, offsets, ranks, out):
         for s in range(n_samples):
             for i in range(n):
                 order[ranks[s, lo + i] - 1] = i
-            # The sum of exp h is exp(top) times exp(rest): beside a large top, rest would be rounded away.
+            # The sum of exp h is exp(top) times exp(rest). The two are kept apart, because beside a large top, rest would be
+            # rounded away.
             total, top, rest = 0.0, h[lo + order[n - 1]], 0.0
             for j in range(n - 2, -1, -1):
                 x = h[lo + order[j]]

@@ -1,7 +1,7 @@
 """Rows within ranges and on simplexes: the nearest ones, and the directions in which they may move.
 
-Groups of columns are flat: group g has the columns ``members[ends[g]]`` to ``members[ends[g + 1] - 1]``. In these a row has
-entries >= 0 that sum to 1. Each other column j of row i lies in [low[i, j], high[i, j]].
+Groups of columns are stored flat: group g has the columns ``members[ends[g]]`` to ``members[ends[g + 1] - 1]``. In the columns
+of a group a row has entries >= 0 that sum to 1. Each other column j of row i lies in [low[i, j], high[i, j]].
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["along_rows", "nearest_rows"]
 def nearest_rows(Z, low, high, members, ends, out):
     """Fill out (n, d) with the nearest rows to those of Z (n, d).
 
-    On a simplex they are max(z - tau, 0), with tau such that they sum to 1: entries that would be negative are left out of the
-    mean that tau is, until none is (Michelot 1986).
+    On a simplex they are max(z - tau, 0), with tau such that they sum to 1. tau is a mean over entries. Entries that would become
+    negative are left out of it, until there are none (Michelot 1986).
     """
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):

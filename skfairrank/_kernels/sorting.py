@@ -15,7 +15,7 @@ GAP = 800.0  # exp(-GAP) is zero
 
 @njit(inner=True)
 def stable_order(key, order, n):
-    """Fill `order` with the indices of ascending keys, ties in index order: radix sort of the keys' bits, byte by byte."""
+    """Fill `order` with the indices of ascending keys, ties in index order, by radix sort of the keys' bits, byte by byte."""
     a, b, from_a, from_b = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64)
     count = np.zeros((8, 256), np.int64)
     bits, top, byte = key.view(np.uint64), np.uint64(1) << np.uint64(63), np.uint64(255)
@@ -30,7 +30,7 @@ def stable_order(key, order, n):
         for c in range(256):
             shared |= count[p, c] == n
             total, count[p, c] = total + count[p, c], total
-        if shared:  # by all keys: nothing to sort
+        if shared:  # all keys have this byte, so there is nothing to sort
             continue
         for i in range(n):
             c = (a[i] >> np.uint64(8 * p)) & byte
@@ -69,10 +69,10 @@ def descending_order(first, last, s, offsets, order, start):
 
 @njit(inner=True)
 def close_gaps(h, lo, n, out):
-    """Scores of the same policy as h[lo : lo + n], the largest 0, none further than GAP below the one before it.
+    """Scores of the same policy as h[lo : lo + n]. The largest is 0, and none lies further than GAP below the one before it.
 
-    Far apart, differences between scores would be rounded away, and with them the noise and the shares of equal scores. Such
-    queries are rare, so this is Shell's sort, which is soon compiled.
+    Between scores that lie far apart, differences would be rounded away, and with them the noise and the shares of equal scores.
+    Such queries are rare, so this is Shell's sort, which takes little time to compile.
     """
     row, order, step = h[lo : lo + n], np.empty(n, np.int64), n // 2
     for i in range(n):

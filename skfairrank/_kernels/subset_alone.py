@@ -1,4 +1,4 @@
-"""Sums over the subsets of one query's items by logarithms, for scores so far apart (WIDE) that their weights underflow."""
+"""Sums over the subsets of one query's items, by logarithms. They are for scores so far apart (WIDE) that weights underflow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _size(C):
 
 @njit(inner=True)
 def chances_by_logarithms(h, lo, n, factor, apart, out):
-    """Add to out[i] the probabilities that item i is at position j, times factor[j]; or, if `apart`, each to out[j n + i]."""
+    """Add the probabilities that item i is at position j, times factor[j], to out[i]; or, if `apart`, each to out[j n + i]."""
     s, sums = _scores_and_log_sums(h, lo, n)
     reach = np.zeros(1 << n)
     reach[-1] = 1.0

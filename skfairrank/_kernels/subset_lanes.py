@@ -1,7 +1,7 @@
 """Sums over the subsets of a query's items, for eight queries of one size at once: one in each lane of a vector register.
 
-C is the set of items still to be ranked. A table has a row for every set or every item and a column for every query. Sets are bit
-masks, visited by size; no sum crosses columns, so a query's result does not depend on its neighbours.
+C is the set of items still to be ranked. A table has a row for every set or every item, and a column for every query. Sets are
+bit masks, and are visited in order of size. No sum crosses columns, so a query's result does not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _add_to(builder, total, value):
 
 
 def _passing_on(kind):
-    """Code for what item i lets stay of a value: all of it, where numba says that `stay` is of the kind of None."""
+    """Code for what item i lets stay of a value. That is all of it where `stay` is None, which numba knows when it compiles."""
     if isinstance(kind, types.NoneType):
         return lambda builder, stay, i, value: value
     return lambda builder, stay, i, value: builder.fmul(load(builder, stay, i), value)
@@ -82,9 +82,11 @@ def _value_of_set(_, C, k, discount, weight, heavy, stay, share, value):
 
 @intrinsic
 def _slope_to_set(_, D, k, all_items, discount, weight, gain, stay, chance, value, slope):
-    """R(D) from the k sets C with one item i more; slope[i] += R(C) e_i/Z_C (gain_i discount + stay_i V(D) - V(C)).
+    """Compute R(D) from the k sets C that have one item i more, and add to the slopes.
 
-    chance[C] = R(C) / Z_C; chance[D] is 1 / Z_D before, and that times R(D) after.
+    What is added to slope[i] is R(C) e_i/Z_C (gain_i discount + stay_i V(D) - V(C)).
+
+    chance[C] holds R(C) / Z_C. chance[D] holds 1 / Z_D before, and R(D) / Z_D after.
     """
     passed_on = _passing_on(stay)
 
@@ -114,7 +116,7 @@ def _slope_to_set(_, D, k, all_items, discount, weight, gain, stay, chance, valu
 
 @intrinsic
 def _chances_of_set(_, C, k, factor, weight, reach, at, out):
-    """out[at + i] += factor times the probability P(C) e_i/Z_C that C remains and i comes next; P(C) is passed on."""
+    """Add factor times P(C) e_i/Z_C, the probability that C remains and i comes next, to out[at + i]; and pass P(C) on."""
 
     def write(builder, C, k, factor, weight, reach, at, out):
         left, f = variable(builder, constant(DOUBLES, 0.0)), everywhere(builder, factor)
@@ -138,7 +140,7 @@ def _zeros_below(_, bits):
 
 @njit(counts=False, inner=True)
 def _next_of_size(C):
-    """The next larger number with as many bits (Gosper)."""
+    """The next larger number that has as many ones among its bits (Gosper)."""
     up = C + (C & -C)
     return up | ((C ^ up) >> (2 + _zeros_below(C)))
 
@@ -148,7 +150,7 @@ def _next_of_size(C):
 
 @njit(counts=False, inner=True)
 def sum_values(n, discount, weight, heavy, stay, share, value):
-    """V of all sets, smaller sets first. `stay` is a table, or None where everybody stays."""
+    """Fill in V of all sets, smaller sets first. `stay` is a table, or None where everybody stays."""
     for lane in range(LANES):
         value[0, lane] = share[0, lane] = 0.0
     for k in range(1, n + 1):
@@ -160,7 +162,7 @@ def sum_values(n, discount, weight, heavy, stay, share, value):
 
 @njit(counts=False, inner=True)
 def sum_slopes(n, discount, weight, gain, stay, chance, value, slope):
-    """Slopes of V; `chance` holds 1 / Z_C, and then R(C) / Z_C. `stay` is a table, or None where everybody stays."""
+    """Add up the slopes of V. `chance` holds 1 / Z_C, and then R(C) / Z_C. `stay` is a table, or None where everybody stays."""
     full = (1 << n) - 1
     for k in range(n - 1, -1, -1):
         D = (1 << k) - 1
@@ -173,7 +175,7 @@ def sum_slopes(n, discount, weight, gain, stay, chance, value, slope):
 
 @njit(counts=False, inner=True)
 def sum_chances(n, factor, weight, reach, apart, out):
-    """Probabilities that item i is at position j, times factor[j], summed in out[i] or, if `apart`, each in out[j n + i]."""
+    """Add the probabilities that item i is at position j, times factor[j], to out[i]; or, if `apart`, each to out[j n + i]."""
     for C in range(1 << n):  # all items remain at first
         for lane in range(LANES):
             reach[C, lane] = 1.0 if C == (1 << n) - 1 else 0.0

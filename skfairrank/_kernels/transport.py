@@ -1,9 +1,9 @@
 """Optimal transport between a query and the same query moved item by item: an assignment problem.
 
-Most queries need no solver: pairing every item with itself is the cheapest plan if no two (different) items are closer than twice
-the largest move, by the triangle inequality; and again if the diagonal holds the least cost of every row. The solver is the dense
-shortest augmenting path method of Crouse (2016), which scipy's `linear_sum_assignment` implements too; here it is compiled into
-the loop over queries, of which there are many thousands of small ones.
+Most queries need no solver. Pairing every item with itself is the cheapest plan in two cases: if no two different items are
+closer than twice the largest move, by the triangle inequality; and if the diagonal holds the least cost of every row. The
+solver is the dense shortest augmenting path method of Crouse (2016), which scipy's `linear_sum_assignment` implements too. Here
+it is compiled into the loop over queries, because there are many thousands of small ones.
 
 Moves in directions that the fair metric ignores cost nothing and change no distance.
 """
@@ -18,14 +18,15 @@ from skfairrank._kernels.attack import ASKS, DISTANCE, FIRST_PATH, LARGEST, OPEN
 __all__ = ["assignment", "gap_room", "pair_work", "rounding", "smallest_gaps", "transport_distances", "transport_room"]
 
 
-# Of a shrunk difference, beside the largest entry before. A smaller one costs time, a larger one could hide a gap.
+# The rounding error of a shrunk difference, relative to the largest entry before. A smaller number costs time, a larger could
+# hide a gap.
 _ROUNDING = 16 * 2.0**-52
 
 
 def rounding(basis: np.ndarray, shrink: np.ndarray) -> float:
-    """Distances ||z(x_i - x_j)|| are zero up to rounding if they are below this times the largest entry of x_i - x_j.
+    """A distance ||z(x_i - x_j)|| is zero up to rounding if it is below this times the largest entry of x_i - x_j.
 
-    A direction that the metric stretches (t < 0) stretches rounding too.
+    A direction that the metric stretches (t < 0) stretches rounding errors too.
     """
     return _ROUNDING * float(np.sqrt(basis.shape[1])) * float(max(1.0, -np.min(shrink, initial=0.0)))
 
@@ -47,7 +48,7 @@ def transport_room(n_features: int, widest: int) -> tuple[np.ndarray, np.ndarray
 
 @njit(counts=False, inner=True)
 def _differences(X, rows, lo, n, reals):
-    """Fill reals[k, i] with feature k of x_i - x_0, since only differences count and an offset costs digits.
+    """Fill reals[k, i] with feature k of x_i - x_0. Only differences count, and an offset would cost digits.
 
     Returns the largest entry.
     """
@@ -63,7 +64,7 @@ def _differences(X, rows, lo, n, reals):
 
 @njit(counts=False, inner=True)
 def _shrink(n, basis, shrink, reals):
-    """Replace the vectors in the first n columns of `reals` by their z. Row d is scratch space."""
+    """Replace the vectors in the first n columns of `reals` by what the metric leaves of them, z. Row d is scratch space."""
     d = basis.shape[1]
     for r in range(len(basis)):
         for i in range(n):
@@ -79,12 +80,12 @@ def _shrink(n, basis, shrink, reals):
 
 @njit(counts=False)
 def smallest_gaps(first, last, X, rows, offsets, queries, basis, shrink, rounding, gaps, by_query, reals):
-    """Learn, for those queries first to last - 1 of a batch that ask, as much of their smallest gap as their moves ask for.
+    """Learn as much of the smallest gap as the moves ask for, of those queries first to last - 1 of a batch that ask.
 
-    The gap is the smallest ||z(x_i - x_j)|| > 0, where distances that are zero up to `rounding` do not count. All that counts is
-    whether it is at least twice the largest move. gaps[q] > 0 is the gap itself; gaps[q] < 0 says that it is at least -gaps[q];
-    0 that nothing is known. Pairs of items are given up as soon as some of their features tell them far enough apart. A query is
-    settled, or stays open, by what was learned. `reals` is a `gap_room`.
+    The gap is the smallest ||z(x_i - x_j)|| > 0, where distances that are zero up to `rounding` do not count. It only matters
+    whether the gap is at least twice the largest move. If gaps[q] > 0, it is the gap itself. If gaps[q] < 0, the gap is at least
+    -gaps[q]. If it is 0, nothing is known. A pair of items needs no more work as soon as some of its features tell the two far
+    enough apart. With what was learned a query is settled, or stays open. `reals` is a `gap_room`.
     """
     d = X.shape[1]
     for b in range(first, last):
@@ -93,7 +94,7 @@ def smallest_gaps(first, last, X, rows, offsets, queries, basis, shrink, roundin
         n, largest = offsets[b + 1] - offsets[b], by_query[LARGEST, b]
         zero = rounding * _differences(X, rows, offsets[b], n, reals)
         _shrink(n, basis, shrink, reals)
-        gap, reach = 0.0, 4.0 * largest  # with room, so that larger moves need not ask again
+        gap, reach = 0.0, 4.0 * largest  # with room to spare, so that larger moves need not ask again
         least = reach * reach
         for i in range(1, n):
             for j in range(i):
@@ -115,9 +116,9 @@ def smallest_gaps(first, last, X, rows, offsets, queries, basis, shrink, roundin
 
 @njit(counts=False)
 def assignment(cost, n, reals, ints):
-    """Fill ints[0, :n] with the column of each row in the cheapest pairing of cost[:n, :n]; return its total cost.
+    """Fill ints[0, :n] with the column of each row in the cheapest pairing of cost[:n, :n], and return the total cost.
 
-    `reals` (3, n) or more and `ints` (5, n) or more are scratch space.
+    `reals`, of (3, n) or more, and `ints`, of (5, n) or more, are scratch space.
     """
     # Rows of the scratch space.
     u, v, shortest = 0, 1, 2
@@ -138,7 +139,7 @@ def assignment(cost, n, reals, ints):
                     if reduced < reals[shortest, j]:
                         ints[path, j] = i
                         reals[shortest, j] = reduced
-                    # a free column first among equals ends the search sooner
+                    # among equals a free column comes first, because it ends the search
                     so_far = reals[shortest, j]
                     if so_far < best or (so_far == best and ints[row_of_column, j] < 0):
                         best, pick = so_far, j
@@ -174,11 +175,12 @@ def assignment(cost, n, reals, ints):
 def transport_distances(first, last, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints):
     """Replace DISTANCE, the cost of pairing every item with itself, by d_Q in those queries first to last - 1 that are open.
 
-    Returns the sum of WEIGHT times DISTANCE over all of them.
+    Returns the sum of WEIGHT times DISTANCE over all queries first to last - 1.
 
-    That is d_Q between the query and that query moved item by item by SHARE of its path's e, where item i follows path i modulo
-    `n_starts` (0: a path of its own). The identity is the cheapest pairing if the diagonal holds every row's least cost up to
-    rounding; else the assignment problem is solved. `reals` and `ints` are a `transport_room`.
+    d_Q is taken between the query and its moved copy. Each item moves by SHARE times the e of its path; item i follows path i
+    modulo `n_starts`, or a path of its own where `n_starts` is 0. The identity is the cheapest pairing if the diagonal holds
+    every row's least cost up to rounding. Otherwise the assignment problem is solved. `reals` and `ints` are a
+    `transport_room`.
     """
     d = X.shape[1]
     costs, total = reals[d + 4 :], 0.0

@@ -1,10 +1,10 @@
 """Eight numbers at once: LLVM's vector types, for loops that no compiler vectorises by itself.
 
-LLVM vectorises innermost loops over arrays. Where sums must stay in registers while another loop runs, it is written in LLVM's
-own instructions instead, through numba's `intrinsic`. Every processor has these types, in registers of some width, and results
-do not depend on that.
+LLVM vectorises innermost loops over arrays by itself. Where sums must stay in registers while another loop runs, it does not.
+Such loops are written in LLVM's own instructions, through numba's `intrinsic`. Every processor has these types, in registers of
+some width, and results do not depend on the width.
 
-In arrays, the numbers of a vector lie side by side: row i of an array with as many columns as the vector has lanes.
+In arrays the numbers of a vector lie side by side: they are row i of an array with as many columns as the vector has lanes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ INTS, DOUBLES = ir.VectorType(INT, LANES), ir.VectorType(DOUBLE, LANES)
 
 
 def kernel(write):
-    """Code of an intrinsic without a result: `write(builder, *values)`, where arrays come as pointers to their data."""
+    """Code of an intrinsic that returns nothing. `write(builder, *values)` writes it; arrays come as pointers to their data."""
 
     def code(context, builder, signature, values):
         for kind in signature.args:
@@ -94,7 +94,7 @@ def store(builder, vector, data, i):
 
 
 def variable(builder, value):
-    """Something to load from and store to, which LLVM keeps in a register."""
+    """A variable to load from and store to, which LLVM keeps in a register."""
     slot = cgutils.alloca_once(builder, value.type)
     builder.store(value, slot)
     return slot
@@ -102,7 +102,7 @@ def variable(builder, value):
 
 @intrinsic
 def float_of(_, bits):
-    """The double with these bits. (A scalar's `view` goes through memory, and its loop would not be vectorised.)"""
+    """The double with these bits. A scalar's `view` would go through memory, and its loop would not be vectorised."""
     return types.float64(types.uint64), lambda context, builder, _, values: builder.bitcast(values[0], DOUBLE)
 
 
