@@ -43,7 +43,7 @@ from skfairrank.experiments import (
 )
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
-n_splits = 2 if quick else 10 if full else 3
+n_splits = 1 if quick else 10 if full else 3
 ASCENT, BOX, EXACT, RELAXED = "SenSTIR, ascent", "SenSTIR, box", "SenSTIR, exact", "SenSTIR, box relaxed"
 SYSTEMS = {
     "German Credit": {
