@@ -286,7 +286,7 @@ class OnePass:
     """
 
     def __init__(self, source: ArrayBatches, batch_size: int, order_rng, noise_rng):
-        order = order_rng.permutation(source.queries.n_queries)
+        order = order_rng.permutation(len(source.sizes))
         n_full = len(order) // batch_size * batch_size
         self.n_steps = -(-len(order) // batch_size)
         # The streams of the batches of one size; they draw no order, since their stock is all that is asked of them.
