@@ -16,7 +16,7 @@ import numpy as np
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 
-__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches"]
+__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches", "OnePass"]
 
 
 class Batch(NamedTuple):
@@ -216,3 +216,33 @@ class BatchStream:
             Batch(source.X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s], worth)
             for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
         ]
+
+
+class OnePass:
+    """One pass over all queries of an `ArrayBatches` in random order; the last batch may be smaller than the others.
+
+    Parameters
+    ----------
+    source : ArrayBatches
+    batch_size : int
+    order_rng, noise_rng : numpy.random.Generator
+    """
+
+    def __init__(self, source: ArrayBatches, batch_size: int, order_rng, noise_rng):
+        order = order_rng.permutation(len(source.sizes))
+        n_full = len(order) // batch_size * batch_size
+        self.n_steps = -(-len(order) // batch_size)
+        # The streams of the batches of one size; they draw no order, since their stock is all that is asked of them.
+        self.streams = []
+        for stock, size in ((order[:n_full], batch_size), (order[n_full:], len(order) - n_full)):
+            if len(stock):
+                stream = BatchStream(source, size, order_rng, noise_rng)
+                stream.stock = stock
+                self.streams.append(stream)
+
+    def take(self, n_steps: int) -> list[Batch]:
+        """The next batches, `n_steps` of them or fewer; at least one while there are any."""
+        while self.streams and not len(self.streams[0].stock):
+            del self.streams[0]
+        stream = self.streams[0]
+        return stream.take(min(n_steps, len(stream.stock) // stream.batch_size))

@@ -34,6 +34,8 @@ class Checkpoint:
     ------
     ImportError
         If scikit-learn is older than 1.9.
+    TypeError, ValueError
+        If `path` is no name, or `every` no number of steps.
 
     Notes
     -----
@@ -55,6 +57,8 @@ class Checkpoint:
                 f"Checkpoint is a callback, and scikit-learn has callbacks from version 1.9 on; this is {sklearn.__version__}: "
                 "pip install -U scikit-learn. (Training in parts, by partial_fit, works with any version.)"
             )
+        if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+            raise TypeError(f"path={path!r}: give the name of a file, such as 'run.npz', or of a folder.")
         if every is not None and (not isinstance(every, Integral) or isinstance(every, bool) or every < 1):
             raise ValueError(f"every={every!r}: give a number of training steps >= 1, or None.")
         self.path = path
@@ -74,8 +78,8 @@ class Checkpoint:
         path = Path(self.path)
         if path.is_dir():
             return path / f"{name}.npz"
-        if os.fspath(self.path).endswith(("/", os.sep)) or not path.parent.is_dir():
-            folder = path.parent if path.parent != path and not os.fspath(self.path).endswith(("/", os.sep)) else path
+        folder = path if os.fspath(self.path).endswith(("/", os.sep)) else path.parent
+        if not folder.is_dir():
             raise ValueError(f"{self!r}: there is no folder {str(folder)!r}. Create it first.")
         return path
 

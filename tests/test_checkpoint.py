@@ -30,6 +30,9 @@ HAS_CALLBACKS = parse_version(sklearn.__version__) >= parse_version("1.9")
 needs_callbacks = pytest.mark.skipif(not HAS_CALLBACKS, reason=f"scikit-learn {sklearn.__version__} has no callbacks")
 
 TASK = make_task(MIXED, seed=1)
+# Merits so close that exposure by merit may be unequal; every query has something relevant, and the large ones something else.
+TASK.y = TASK.y.clip(1, 2)
+TASK.y[[np.flatnonzero(TASK.qid == q)[0] for q in np.unique(TASK.qid) if np.sum(TASK.qid == q) == 4]] = 0
 GROUP = (np.random.default_rng(2).random(len(TASK.y)) < 0.5).astype(int)
 GIVEN = {"qid": TASK.qid, "sensitive_features": GROUP}
 RAW = np.random.default_rng(5).normal(size=(2, 4))
@@ -93,7 +96,7 @@ def assert_same(a, b):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
     elif isinstance(a, dict):
-        assert list(a) == list(b)
+        assert sorted(a) == sorted(b)
         for name in a:
             assert_same(a[name], b[name])
     elif isinstance(a, (list, tuple)):
@@ -126,7 +129,10 @@ RANKERS = {
     "average precision": PlackettLuceRanker(utility="average_precision"),
     "fair-pg": FairPGRanker(fairness_weight=2.0),
     "ascent": SenSTIRRanker(rho=0.3, epsilon=0.3, metric=SensitiveSubspaceMetric()),
-    "ascent, raw": SenSTIRRanker(rho=0.3, metric=SensitiveSubspaceMetric(scale="raw")),
+    # lambda rises in step 6 and falls to its floor in step 14, which ends the rule of the paper.
+    "ascent, raw": SenSTIRRanker(
+        rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"), epsilon=1e-4, full_step_size=0.01, subspace_init=0.5
+    ),
     "own starts": SenSTIRRanker(RAW, rho=0.3, adversary=Ascent(subspace_n_starts=None)),
     "centered": SenSTIRRanker(RAW, rho=0.3, score_distance="centered", fair_start=0.5),
     "ranges": SenSTIRRanker(RAW, rho=0.3, feature_range="train"),
@@ -155,7 +161,7 @@ def test_a_fit_that_broke_off_goes_on_to_the_same_bits(name, tmp_path):
     """Wherever it broke off, and where it breaks off more than once; nothing that was learned differs."""
     whole = fit(made(name))
     n_calls, path = Steps.n_calls, tmp_path / "run.npz"
-    for points in ([2], [0.45, 0.1, 0.2], [n_calls]):
+    for points in ([2], [0.2], [0.45, 0.1, 0.2], [n_calls]):
         for at in points:
             crash(made(name).set_callbacks(Checkpoint(path, every=3)), at if at > 1 else max(2, int(at * n_calls)))
         found = fit(made(name).set_callbacks(Checkpoint(path, every=3)))
@@ -517,17 +523,16 @@ def test_a_search_with_a_folder_begins_with_what_is_done(tmp_path):
         )
 
     with sklearn.config_context(enable_metadata_routing=True):
-        y = TASK.y + 1.0  # something relevant in every query
-        whole = fit(search(), y=y)
+        whole = fit(search())
         n_steps = Steps.n_calls
         assert n_steps == 13 * 60
         with Steps.counted(400, KeyboardInterrupt), pytest.warns(UserWarning, match="interrupted"):
             # Ctrl-C ends one fit; the next ones go on.
-            search(Checkpoint(tmp_path, every=8)).fit(TASK.X, y, **GIVEN)
+            search(Checkpoint(tmp_path, every=8)).fit(TASK.X, TASK.y, **GIVEN)
         assert len(list(tmp_path.iterdir())) == 13
-        found = fit(search(Checkpoint(tmp_path)), y=y)
+        found = fit(search(Checkpoint(tmp_path)))
         assert 0 < Steps.n_calls < 60
-        again = fit(search(Checkpoint(tmp_path)), y=y)
+        again = fit(search(Checkpoint(tmp_path)))
         assert Steps.n_calls == 0
     for other in (found, again):
         for name in whole.cv_results_:
@@ -552,6 +557,9 @@ def test_where_a_checkpoint_cannot_be_it_says_so(tmp_path):
     for every in (0, 2.5, True, "10"):
         with pytest.raises(ValueError, match="give a number of training steps"):
             Checkpoint("run.npz", every=every)
+    for path in (None, "", 3, b"run.npz"):
+        with pytest.raises(TypeError, match="give the name of a file, such as 'run.npz', or of a folder"):
+            Checkpoint(path)
     assert not list(tmp_path.iterdir())
     assert repr(Checkpoint("run.npz", every=5)) == "Checkpoint('run.npz', every=5)"
 

@@ -19,6 +19,7 @@ from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progr
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
 from skfairrank._rankers._starts import Start, best_of
+from skfairrank._rankers._streaming import go_on_with
 from skfairrank._regularizers import Regularizer
 from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank.scores import SCORES, make_score
@@ -33,11 +34,14 @@ class ScoreRanker(RankingMixin, BaseEstimator):
     # Beside what `RankingMixin` requests; models of other libraries have weights of their own.
     __metadata_request__fit = {"query_weight": True, "X_hypothetical": True}
 
-    def _check_training_data(self, X, y, qid):
-        """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it."""
+    def _check_training_data(self, X, y, qid, *, reset=True):
+        """X, y and the queries, checked. X stays as it is (float32 or float64); a shuffled `qid` does not copy it.
+
+        Without `reset` X must have the features of the rows before.
+        """
         if y is not None:
             check_relevance(y)  # first, since it says what to do about a missing one
-        X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True)
+        X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True, reset=reset)
         check_magnitude(X)
         return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
 
@@ -210,6 +214,14 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         verbose=0,
     ): ...
 
+    # As `fit`.
+    __metadata_request__partial_fit = {
+        "qid": True,
+        "sensitive_features": True,
+        "query_weight": True,
+        "X_hypothetical": True,
+    }
+
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -254,6 +266,53 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         finish(self, state, **objectives)
         warn_of_end(self, state)
         callbacks.end()
+        return self
+
+    @names_queries
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
+        """Train on further queries of a stream: one pass over them, from where the last call has ended.
+
+        Queries are shuffled, and cut into batches of `batch_size`; the last batch of a call may be smaller. All that a step
+        depends on is kept from call to call: parameters, Adam's moments, lambda, random streams and the number of steps. So the
+        same calls give the same bits, also where the ranker was saved and loaded between them. `clone` forgets it.
+
+        What is learned of the data as a whole is learned at the first call and kept: the fair metric, and what `hypotheticals`
+        have learned. So let the first call be large enough for that. The first ``fair_start * max_iter`` steps of the stream are
+        plain; otherwise `max_iter` has no effect. After `fit` a call goes on from its result (from its weights alone where
+        it stopped early, or was relaxed); `fit` begins anew.
+
+        Parameters
+        ----------
+        X : array-like of float, shape (n_rows, n_features)
+            Whole queries, with the features of the calls before.
+        y : array-like of float, shape (n_rows,)
+            Relevance of each row, >= 0.
+        qid : array-like, shape (n_rows,), optional
+            Query of each row, in any order. None: all rows of the call are one query, with a warning.
+        sensitive_features, X_hypothetical : optional
+            As for `fit`, of these rows.
+        query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
+            Weight of each query, at least 0. Weights are taken as they are, and not divided by their mean, as `fit` does: let
+            their mean over the stream be about 1.
+
+        Returns
+        -------
+        self : object
+            `n_iter_`, `n_queries_` and `history_` are of all calls.
+
+        Raises
+        ------
+        ValueError
+            If the rows begin with the query with which those of the last call have ended; if features are others than before,
+            or a parameter has changed that says what was learned at the beginning; for `solver="lbfgs"`, `early_stopping`,
+            `relax` and `n_init` > 1; and as `fit`. The ranker then stays as it was.
+        """
+        self._validate_params()
+        goes_on = hasattr(self, "parameters_")
+        go_on_with(
+            self, Given(X, y, qid, sensitive_features, query_weight, X_hypothetical, of_stream=True, goes_on=goes_on)
+        )
         return self
 
     def _optimised(self, problem, streams, callbacks, is_warm):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numbers import Real
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skfairrank._exposure import disparity_coefficients
@@ -60,6 +61,7 @@ objectives_
 
     def _regularizer(self, batches, y, given, rng):
         sensitive_features = given.sensitive_features
+        known = getattr(self, "groups_", None) if given.goes_on else None
         self.__dict__.pop("groups_", None)
         if self.fairness_weight == 0:
             return Regularizer()
@@ -75,6 +77,8 @@ objectives_
             return Regularizer()
         queries = batches.queries
         self.groups_, group = check_groups(sensitive_features, len(y), at_most=2, compared_by="FairPGRanker")
+        if known is not None:
+            self.groups_, group = _among_known(known, self.groups_, group)
         if len(self.groups_) < 2:
             warn_caller(
                 f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: "
@@ -83,3 +87,20 @@ objectives_
         coefficients = disparity_coefficients(y, queries.group(group), queries.offsets)[0]
         exposure = discounts(int(queries.sizes.max()))
         return ExposureHinge(coefficients, queries.offsets, exposure, strength=self.fairness_weight)
+
+
+def _among_known(known, labels, group):
+    """The groups of a stream so far, and the number of each row's group among them."""
+    try:
+        together = sorted({*known.tolist(), *labels.tolist()})
+    except TypeError as error:
+        raise ValueError(
+            f"sensitive_features has the groups {labels.tolist()}, and earlier calls {known.tolist()}: give labels of one kind."
+        ) from error
+    if len(together) > 2:
+        raise ValueError(
+            f"sensitive_features has the groups {labels.tolist()}, and earlier calls {known.tolist()}: FairPGRanker compares 2. "
+            "Merge groups."
+        )
+    number = np.array([together.index(label) for label in labels.tolist()])
+    return np.array(together, dtype=np.result_type(known, labels)), number[group]

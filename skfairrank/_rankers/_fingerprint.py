@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import numbers
+import pickle
 import platform
-from types import CodeType
+from importlib.metadata import version
+from types import CodeType, ModuleType
 
-import joblib
-import numba
 import numpy as np
-import scipy
-import sklearn
 
 import skfairrank
 
@@ -48,10 +46,11 @@ def fingerprint(ranker, problem, state, *, is_warm: bool) -> dict:
     return texts
 
 
+@functools.cache
 def versions() -> dict:
     """Of what may change the last bits of a result."""
-    modules = {"skfairrank": skfairrank, "numpy": np, "scipy": scipy, "scikit-learn": sklearn, "numba": numba}
-    return {**{name: module.__version__ for name, module in modules.items()}, "machine": platform.machine()}
+    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    return {"skfairrank": skfairrank.__version__, **others, "machine": platform.machine()}
 
 
 def _of_data(batches) -> dict:
@@ -94,38 +93,45 @@ def _described(value, within: tuple) -> str:
         return repr(float(value))
     if any(value is outer for outer in within):
         return "..."  # an object that holds itself
-    within = (*within, value)
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+
+    def inner(*parts):
+        return ", ".join(_described(part, (*within, value)) for part in parts)
+
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return inner(value.tolist())
         return f"{value.dtype} of shape {value.shape}, hash {_hash(value.tobytes())}"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_described(entry, within)}' for key, entry in value.items())}}}"
-    if isinstance(value, np.ndarray):
-        return _described(value.tolist(), within)
+        return f"{{{', '.join(f'{key}: {inner(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_described(entry, within) for entry in value)}]"
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
-    if isinstance(value, functools.partial):
-        return f"partial({_described([value.func, value.args, value.keywords], within)})"
-    if isinstance(value, CodeType):
-        constants = [entry for entry in value.co_consts if not isinstance(entry, frozenset)]
-        return f"code {_hash(value.co_code)} {value.co_names} {_described(constants, within)}"
-    if hasattr(value, "__code__"):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        parts = [value.__code__, value.__defaults__, value.__kwdefaults__, cells, getattr(value, "__self__", None)]
-        return f"{value.__qualname__}{_described(parts, within)}"
+        return f"[{inner(*value)}]"
+    if isinstance(value, (set, frozenset)):
+        return f"{{{', '.join(sorted(map(inner, value)))}}}"
     if isinstance(value, np.random.Generator):
-        return f"Generator {_described(value.bit_generator.state, within)}"
+        return f"Generator({inner(value.bit_generator.state)})"
     if isinstance(value, np.random.RandomState):
-        return f"RandomState {_described(value.get_state(), within)}"
-    if _is_told_by_attributes(value):
-        return f"{type(value).__qualname__}({_described(vars(value), within)})"
+        return f"RandomState({inner(value.get_state())})"
+    if isinstance(value, functools.partial):
+        return f"partial({inner(value.func, value.args, value.keywords)})"
+    if isinstance(value, (type, ModuleType)):
+        return f"{getattr(value, '__module__', '')}.{value.__name__}"
+    if isinstance(value, CodeType):
+        return f"code {_hash(value.co_code)}({inner(value.co_names, value.co_consts)})"
+    if hasattr(value, "__code__"):
+        captured = [cell.cell_contents for cell in value.__closure__ or () if cell != type(cell)()]
+        bound = getattr(value, "__self__", None)
+        return f"{value.__name__}({inner(value.__code__, value.__defaults__, value.__kwdefaults__, captured, bound)})"
+    name = type(value).__qualname__
+    if hasattr(value, "columns") and hasattr(value, "__array__"):  # tables, which keep their values in a cache or two
+        return f"{name}({inner(list(value.columns), np.asarray(value))})"
+    if getattr(value, "__dict__", None):
+        return f"{name}({inner(vars(value))})"
+    return f"{name} of hash {_hash(_pickled(value))}"
+
+
+def _pickled(value) -> bytes:
+    """Of what keeps its state in no attribute."""
     try:
-        return f"{type(value).__qualname__} of hash {joblib.hash(value)}"
-    except Exception:  # whatever its parts raise where they cannot be pickled
-        return f"{type(value).__qualname__}({_described(getattr(value, '__dict__', None), within)})"
-
-
-def _is_told_by_attributes(value) -> bool:
-    """Of scikit-learn's estimators and ours, which may hold functions that joblib cannot hash."""
-    return hasattr(value, "__dict__") and type(value).__module__.split(".")[0] in ("skfairrank", "sklearn")
+        return pickle.dumps(value, protocol=4)
+    except Exception:  # whatever it raises where it cannot be pickled: then its kind must do
+        return b""

@@ -13,7 +13,7 @@ from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank._solvers import Problem, Training, TrainingState, solve
 from skfairrank._warnings import warn_caller
 
-__all__ = ["finish", "optimise", "resume_after", "warn_of_data", "warn_of_end"]
+__all__ = ["finish", "optimise", "resume_after", "settings_kept", "warn_of_data", "warn_of_end"]
 
 
 def optimise(ranker, problem: Problem, state: TrainingState, streams, callbacks=None, keeper=None) -> None:
@@ -132,6 +132,13 @@ def resume_after(training: Training, order_rng, noise_rng) -> dict:
     }
 
 
+def settings_kept(ranker) -> dict:
+    """Parameters that say what a stream of data learns at its beginning and keeps: the kind of score, and the fair metric."""
+    names = ("score_function", "metric", "adversary", "hypotheticals")
+    settings = {name: getattr(ranker, name) for name in names if hasattr(ranker, name)}
+    return {**settings, "rho > 0": ranker.rho > 0} if hasattr(ranker, "rho") else settings
+
+
 def _hold_out(ranker, n: int, rng):
     """Numbers of the queries to train on, and of those to hold out."""
     n_held_out = max(1, round(float(ranker.validation_fraction) * n))
@@ -169,7 +176,12 @@ def warn_of_end(ranker, state: TrainingState) -> None:
 
 def finish(ranker, state: TrainingState, **others) -> None:
     """Give a ranker its fitted attributes, in one go, since Ctrl-C may come again; `others` are attributes as well."""
-    attributes = {**ranker._fitted_attributes(state), **others}
+    attributes = {
+        **ranker._fitted_attributes(state),
+        "_trained_with": settings_kept(ranker),
+        "_last_query": None,
+        **others,
+    }
     ranker.__dict__.update(attributes)
     if "coef_" not in attributes:  # an earlier fit had a linear score
         ranker.__dict__.pop("coef_", None)

@@ -186,29 +186,35 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
                 f'hypotheticals are read by adversary="given" only, and adversary is {self.adversary!r}: training goes without '
                 "them."
             )
-        self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
+        if not given.goes_on:
+            self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
         relevance = np.empty(len(y))  # in the order of the rows of X
         relevance[batches.queries.order] = y
-        self.metric_ = self._learn_metric(adversary, batches, relevance, given.sensitive_features)
+        if not given.goes_on:
+            self.metric_ = self._learn_metric(adversary, batches, relevance, given.sensitive_features)
         if self.rho == 0:
             return Regularizer()
         charged = self.metric_
         if adversary.takes_hypotheticals:
             charged = None if self.metric is None else self.metric_
             adversary = adversary.among(self._candidates(adversary.hypotheticals, relevance, given))
+        goes_on = self.warm_start or given.goes_on
         return Invariance(
             adversary,
             charged,
             strength=self.rho,
             n_plain=n_plain_steps(self),
-            multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if self.warm_start else INITIAL_MULTIPLIER,
+            multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if goes_on else INITIAL_MULTIPLIER,
             rng=rng,
         )
 
     def _candidates(self, hypotheticals, relevance, given) -> list[np.ndarray]:
         """The hypothetical rows of all training rows: functions see X as it was given, the score sees what was checked."""
-        hypotheticals = clone(check_hypotheticals(hypotheticals))
-        hypotheticals.fit(given.X, relevance, sensitive_features=given.sensitive_features, metric=self.metric_)
+        if given.goes_on:
+            hypotheticals = vars(self)["hypotheticals_"]
+        else:
+            hypotheticals = clone(check_hypotheticals(hypotheticals))
+            hypotheticals.fit(given.X, relevance, sensitive_features=given.sensitive_features, metric=self.metric_)
         sets = with_effect(given.X, hypotheticals.candidates(given.X, given.X_hypothetical))
         candidates = [self._check_rows(rows) for _, rows in sets]
         self.hypotheticals_ = hypotheticals

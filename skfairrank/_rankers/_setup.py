@@ -43,7 +43,7 @@ class Streams(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The arguments of `fit`, as the user gave them."""
+    """The arguments of `fit` or `partial_fit`, as the user gave them."""
 
     X: Any
     y: Any
@@ -51,21 +51,28 @@ class Given(NamedTuple):
     sensitive_features: Any = None
     query_weight: Any = None
     X_hypothetical: Any = None
+    #: Whether this is a call of `partial_fit`, and whether it goes on from what was learned before.
+    of_stream: bool = False
+    goes_on: bool = False
 
     @property
     def metadata(self) -> dict:
-        return {name: value for name, value in self._asdict().items() if name not in ("X", "y") and value is not None}
+        names = ("qid", "sensitive_features", "query_weight", "X_hypothetical")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 def make_problem(ranker, given: Given, rng) -> Problem:
     """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
-    X, y, queries = ranker._check_training_data(given.X, given.y, given.qid)
+    X, y, queries = ranker._check_training_data(given.X, given.y, given.qid, reset=not given.goes_on)
     gradient = SubsetSum() if ranker.solver == "lbfgs" else make_gradient(ranker.gradient, int(ranker.n_samples))
     gradient.check(queries)
     grouped = queries.group(y)
     tables = make_utility(ranker.utility).tables(grouped, queries.offsets)
     names = getattr(ranker, "feature_names_in_", None)
-    batches = ArrayBatches(X, queries, tables, queries.weights(given.query_weight), feature_names=names)
+    weights = queries.weights(given.query_weight)
+    batches = ArrayBatches(X, queries, tables, weights, feature_names=names)
+    if given.of_stream and weights is not None:  # their mean is that of the stream, which nobody knows yet
+        batches.weights, batches.is_weighted = weights, True
     ranker.n_queries_ = queries.n_queries
     return Problem(
         batches,

@@ -1,0 +1,424 @@
+"""Training on a stream of whole queries: equal to a plain loop over the same batches, whatever happens between two calls."""
+
+import copy
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+import sklearn
+from instruments import Diary, Fuse, FusedScore, ScoreWithDiary, StartAt
+from sklearn.base import clone
+from small_tasks import make_task
+from test_checkpoint import GROUP, RANKERS, RAW, TASK, assert_same, learned, moved
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.adversaries import Ascent
+from skfairrank.scores import MLPScore
+
+QUICK = {"max_iter": 60, "batch_size": 3, "random_state": 0, "learning_rate": 0.03}
+IDS = np.unique(TASK.qid)
+PARTS = [IDS[:9], IDS[9:11], IDS[11:12], IDS[12:]]
+STREAMED = [name for name in RANKERS if "stopp" not in name and "relax" not in name]
+
+
+def made(name, **params):
+    ranker = clone(RANKERS[name]).set_params(**{**QUICK, "early_stopping": False, **params})
+    if name.startswith("network"):
+        ranker.set_params(score_function=MLPScore((3,)))
+    return ranker
+
+
+def part(ids):
+    """The rows of some queries, as they are interleaved."""
+    rows = np.flatnonzero(np.isin(TASK.qid, ids))
+    return rows, {"qid": TASK.qid[rows], "sensitive_features": GROUP[rows]}
+
+
+def take(ranker, ids, **given):
+    rows, of_rows = part(ids)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "FairPGRanker got one group only")
+        warnings.filterwarnings("ignore", "Each of the .* rows is a query of its own")
+        return ranker.partial_fit(TASK.X[rows], TASK.y[rows], **{**of_rows, **given})
+
+
+def streamed(ranker, parts=PARTS, between=lambda ranker: ranker):
+    for ids in parts:
+        ranker = take(between(ranker), ids)
+    return ranker
+
+
+# Against a plain loop
+
+
+def plain_loop(chunks, w, seed, *, batch_size, learning_rate, alpha, n_plain=10**9, rho=0.0, radius=0.2, raw=RAW):
+    """Exact gradients, Adam, the regulariser of the box from its definition, query by query; order from the stream of `fit`."""
+    order_rng = np.random.default_rng(seed).spawn(5)[1]
+    m, v, t, step, utilities = np.zeros(len(w)), np.zeros(len(w)), 0, 0, []
+    for X, y, qid in chunks:
+        ids = np.unique(qid)
+        size = np.mean([np.sum(qid == q) for q in ids])
+        shuffled = ids[order_rng.permutation(len(ids))]
+        for first in range(0, len(ids), batch_size):
+            batch = shuffled[first : first + batch_size]
+
+            def utility(w, batch=batch, X=X, y=y, qid=qid):
+                total = 0.0
+                for q in batch:
+                    g, rows = 2.0 ** y[qid == q] - 1, X[qid == q]
+                    discount = 1 / np.log2(np.arange(len(g)) + 2)
+                    ideal = np.sort(g)[::-1] @ discount
+                    total += reference.expected_utility(rows @ w, g / ideal if ideal else g, discount) / len(batch)
+                return total
+
+            slope = reference.finite_difference(utility, w, step=1e-4)
+            if step == n_plain:
+                m, v, t = np.zeros(len(w)), np.zeros(len(w)), 0
+            if step >= n_plain:
+                reach = radius * np.abs(raw @ w).sum() + 0.02 * np.abs(w).sum()
+                slope = slope - rho * size * reach * (radius * np.sign(raw @ w) @ raw + 0.02 * np.sign(w))
+            slope = slope - alpha * w
+            utilities.append(utility(w))
+            t, step = t + 1, step + 1
+            m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+            w = w + learning_rate * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return w, np.array(utilities)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.1])
+def test_it_is_a_plain_loop_over_the_calls(rho):
+    """Batches of 3, 3, 3 from 9 queries, of 2, of 1, and of 3, 3, 3, 3 from the rest; Adam's moments go on from call to call."""
+    start = np.array([0.3, -0.2, 0.1, 0.4])
+    settings = {"batch_size": 3, "learning_rate": 0.02, "alpha": 0.05}
+    ranker = SenSTIRRanker(
+        RAW, rho=rho, adversary="exact_box", subspace_radius=0.2, gradient="exact", score_function=StartAt(start),
+        random_state=4, max_iter=50, fair_start=0.1, **settings,
+    )  # fmt: skip
+    chunks = []
+    for ids in PARTS:
+        take(ranker, ids)
+        rows, _ = part(ids)
+        chunks.append((TASK.X[rows], TASK.y[rows], TASK.qid[rows]))
+    w, utilities = plain_loop(chunks, start, 4, n_plain=5 if rho else 10**9, rho=rho, **settings)
+    assert ranker.coef_ == pytest.approx(w, abs=1e-6)
+    assert ranker.history_["utility"] == pytest.approx(utilities, abs=1e-6)
+    assert ranker.n_iter_ == 3 + 1 + 1 + 4 == len(utilities)
+    assert ranker.n_queries_ == len(IDS)
+    assert (ranker.history_["regularizer"] > 0).tolist() == ([False] * 5 + [True] * 4 if rho else [False] * 9)
+
+
+def test_each_query_comes_once_a_call_in_random_order():
+    diary = Diary()
+    ranker = PlackettLuceRanker(score_function=ScoreWithDiary(diary), **QUICK)
+    seen = []
+    for ids in (PARTS[0], PARTS[3], PARTS[0]):
+        diary.trained.clear()
+        take(ranker, ids)
+        rows, _ = part(ids)
+        queries = [list(dict.fromkeys(TASK.qid[rows][batch].tolist())) for batch in diary.trained]
+        assert [len(batch) for batch in queries] == [3] * (len(ids) // 3) + [len(ids) % 3] * (len(ids) % 3 > 0)
+        assert sorted(np.concatenate(diary.trained).tolist()) == list(range(len(rows)))
+        seen.append([q for batch in queries for q in batch])
+        assert sorted(seen[-1]) == ids.tolist() != seen[-1]
+    assert seen[0] != seen[2]
+
+
+@pytest.mark.parametrize("n_passes", [1, 3])
+@pytest.mark.parametrize("name", STREAMED)
+def test_passes_in_calls_are_passes_of_fit(name, n_passes):
+    """Of as many queries as batches hold: the same order, noise, starts of attacks and steps. Six steps are a pass."""
+    assert len(IDS) == 24
+    params = {"batch_size": 4, "max_iter": 6 * n_passes}
+    if isinstance(RANKERS[name], SenSTIRRanker):
+        params["fair_start"] = 2 / params["max_iter"]
+    ranker = made(name, **params)
+    for _ in range(n_passes):
+        take(ranker, IDS)
+    fitted = made(name, **params).fit(TASK.X, TASK.y, qid=TASK.qid, sensitive_features=GROUP)
+    assert ranker.n_queries_ == 24 * n_passes
+    found, expected = ({**learned(of), "_last_query": None, "n_queries_": 24} for of in (ranker, fitted))
+    assert_same(found, expected)
+
+
+# From call to call
+
+
+BETWEEN = {
+    "pickle": lambda ranker: pickle.loads(pickle.dumps(ranker)),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+    "seed of NumPy": lambda ranker: np.random.seed(5) or ranker,
+    "prediction": lambda ranker: (hasattr(ranker, "coef_") and ranker.predict(TASK.X) is None) or ranker,
+    "other settings without effect": lambda ranker: ranker.set_params(n_jobs=2, tol=0.1),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_a_saved_ranker_goes_on_to_the_same_bits(name):
+    whole = streamed(made(name))
+    assert not np.array_equal(whole.parameters_, take(made(name), PARTS[0]).parameters_)
+    assert_same(learned(streamed(made(name), between=BETWEEN["pickle"])), learned(whole))
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_what_comes_between_two_calls_changes_nothing(between):
+    whole, found = streamed(made("ascent")), streamed(made("ascent"), between=BETWEEN[between])
+    assert_same(found.coef_, whole.coef_)
+    assert_same(found.history_, whole.history_)
+    assert found.lambda_ == whole.lambda_
+
+
+def test_through_a_file(tmp_path):
+    def between(ranker):
+        joblib.dump(ranker, tmp_path / "ranker.joblib")
+        return joblib.load(tmp_path / "ranker.joblib")
+
+    whole = streamed(made("own starts", random_state=np.random.default_rng(3)))
+    found = streamed(made("own starts", random_state=np.random.default_rng(3)), between=between)
+    assert_same(found.coef_, whole.coef_)
+
+
+def test_without_random_state_a_copy_goes_on_as_the_ranker():
+    ranker = take(made("ascent", random_state=None), PARTS[0])
+    twin, other = copy.deepcopy(ranker), take(made("ascent", random_state=None), PARTS[0])
+    assert take(ranker, PARTS[1]).coef_.tolist() == take(twin, PARTS[1]).coef_.tolist()
+    assert ranker.coef_.tolist() != take(other, PARTS[1]).coef_.tolist()
+
+
+def test_clone_forgets_and_fit_begins_anew():
+    ranker = streamed(made("ascent"))
+    assert_same(learned(streamed(clone(ranker))), learned(streamed(made("ascent"))))
+    whole = made("ascent").fit(TASK.X, TASK.y, qid=TASK.qid, sensitive_features=GROUP)
+    assert_same(learned(ranker.fit(TASK.X, TASK.y, qid=TASK.qid, sensitive_features=GROUP)), learned(whole))
+    assert whole.n_queries_ == 24
+
+
+def test_interleaved_rows_do_not_matter():
+    order = np.argsort(TASK.qid, kind="stable")
+    ranker, other = made("ascent"), made("ascent")
+    for ids in PARTS:
+        take(ranker, ids)
+        sorted_rows = order[np.isin(TASK.qid[order], ids)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other.partial_fit(TASK.X[sorted_rows], TASK.y[sorted_rows], qid=TASK.qid[sorted_rows],
+                              sensitive_features=GROUP[sorted_rows])  # fmt: skip
+    assert ranker.coef_.tolist() == other.coef_.tolist()
+
+
+def test_it_goes_on_from_a_fit():
+    """With Adam's moments: the loop over the batches of both."""
+    start = np.array([0.3, -0.2, 0.1, 0.4])
+    settings = {"batch_size": 24, "learning_rate": 0.02, "alpha": 0.05}
+    ranker = PlackettLuceRanker(gradient="exact", score_function=StartAt(start), random_state=4, max_iter=2, **settings)
+    ranker.fit(TASK.X, TASK.y, qid=TASK.qid)
+    take(ranker, PARTS[0])
+    rows, _ = part(PARTS[0])
+    all_rows, some = (TASK.X, TASK.y, TASK.qid), (TASK.X[rows], TASK.y[rows], TASK.qid[rows])
+    w, utilities = plain_loop([all_rows, all_rows, some], start, 4, **settings)
+    assert ranker.coef_ == pytest.approx(w, abs=1e-6)
+    assert ranker.history_["utility"] == pytest.approx(utilities, abs=1e-6)
+    assert (ranker.n_iter_, ranker.n_queries_) == (3, 24 + 9)
+
+
+def test_after_a_fit_that_stopped_early_it_goes_on_from_the_weights():
+    """Adam begins anew: its first step has the full length, wherever the slope is not zero."""
+    ranker = PlackettLuceRanker(early_stopping=True, n_iter_no_change=2, **QUICK, gradient="exact")
+    ranker.fit(TASK.X, TASK.y, qid=TASK.qid)
+    coef = ranker.coef_.copy()
+    take(ranker.set_params(early_stopping=False, batch_size=99), PARTS[0])
+    assert np.abs(ranker.coef_ - coef) == pytest.approx(0.03, rel=1e-4)
+    assert not hasattr(ranker, "validation_scores_")
+
+
+def test_the_fair_metric_is_that_of_the_first_call():
+    ranker = take(made("ascent"), PARTS[0])
+    rows, of_rows = part(PARTS[0])
+    expected = SensitiveSubspaceMetric().fit(TASK.X[rows], sensitive_features=of_rows["sensitive_features"])
+    np.testing.assert_array_equal(ranker.metric_.directions_, expected.directions_)
+    kept = ranker.metric_
+    assert take(ranker, PARTS[3], sensitive_features=None).metric_ is kept
+
+
+def test_settings_of_steps_may_change_and_those_of_what_is_kept_may_not():
+    why = "when training began, so that partial_fit cannot go on"
+    ranker = take(made("ascent"), PARTS[0])
+    take(ranker.set_params(learning_rate=1e-9, rho=0.1, alpha=0.1, batch_size=2, n_samples=4), PARTS[1])
+    before = ranker.coef_.copy()
+    assert np.abs(take(ranker, PARTS[3]).coef_ - before).max() < 1e-7
+    for changed in (
+        {"metric": RAW}, {"adversary": Ascent()}, {"score_function": MLPScore((2,))}, {"rho": 0.0},
+        {"metric": SensitiveSubspaceMetric(direction="difference")},
+    ):  # fmt: skip
+        other = copy.deepcopy(ranker).set_params(**changed)
+        with pytest.raises(ValueError, match=f"{next(iter(changed))} .*is .*, and was .* {why}"):
+            take(other, PARTS[1])
+        assert_same(other.coef_, ranker.coef_)
+    take(ranker.set_params(metric=SensitiveSubspaceMetric(), adversary="ascent"), PARTS[1])  # equal ones
+
+
+def test_given_hypotheticals_of_each_call():
+    """Rows of X_hypothetical beside those of functions; the loop's order does not matter where there is one batch."""
+    ranker = SenSTIRRanker(adversary="given", hypotheticals=[moved], rho=0.5, fair_start=0.0, **QUICK)
+    for ids in (PARTS[0], PARTS[3]):
+        rows, of_rows = part(ids)
+        before = ranker.coef_.copy() if hasattr(ranker, "coef_") else None
+        ranker.set_params(batch_size=99)
+        take(ranker, ids, X_hypothetical=TASK.X[rows] * 3.0)
+        if before is not None:
+            gaps = np.stack([moved(TASK.X[rows]) - TASK.X[rows], 2.0 * TASK.X[rows]]) @ before
+            per_query = pd.Series(0.5 * np.max(gaps**2, axis=0)).groupby(of_rows["qid"]).sum()
+            assert ranker.history_["regularizer"][-1] == pytest.approx(per_query.mean(), rel=1e-9)
+
+
+def test_groups_of_calls_belong_together():
+    """FairPGRanker sees one group at first, and compares two in the end, whichever came first."""
+    rows_b = np.flatnonzero((GROUP == 1) & np.isin(TASK.qid, IDS[:12]))
+    rows = np.flatnonzero(np.isin(TASK.qid, IDS[12:]))
+    labels = np.where(GROUP == 1, "b", "a")
+    ranker = FairPGRanker(**QUICK)
+    with pytest.warns(UserWarning, match="one group only"):
+        ranker.partial_fit(TASK.X[rows_b], TASK.y[rows_b], qid=TASK.qid[rows_b], sensitive_features=labels[rows_b])
+    ranker.partial_fit(TASK.X[rows], TASK.y[rows], qid=TASK.qid[rows], sensitive_features=labels[rows])
+    assert ranker.groups_.tolist() == ["a", "b"]
+    assert (ranker.history_["regularizer"] > 0).any()
+    with pytest.raises(
+        ValueError, match=r"the groups \['c'\], and earlier calls \['a', 'b'\]: FairPGRanker compares 2"
+    ):
+        ranker.partial_fit(TASK.X[rows], TASK.y[rows], qid=TASK.qid[rows], sensitive_features=["c"] * len(rows))
+    with pytest.raises(ValueError, match="give labels of one kind"):
+        ranker.partial_fit(TASK.X[rows], TASK.y[rows], qid=TASK.qid[rows], sensitive_features=GROUP[rows])
+    with pytest.warns(UserWarning, match="trains without its fairness term"):
+        ranker.partial_fit(TASK.X[rows], TASK.y[rows], qid=TASK.qid[rows])
+
+
+def test_weights_are_taken_as_they_are():
+    """Twice the weight is twice the utility in the history, and a query of weight zero has no part in it."""
+    one, two = (
+        take(made("plain"), PARTS[0], query_weight=dict.fromkeys(PARTS[0].tolist(), weight)) for weight in (1.0, 2.0)
+    )
+    without = take(made("plain"), PARTS[0])
+    assert_same(one.coef_, without.coef_)
+    assert two.history_["utility"][0] == 2.0 * one.history_["utility"][0]
+
+
+# What is refused; the ranker then stays as it is
+
+
+def refused(ranker, ids, match, X=None, **given):
+    before, rows = learned(copy.deepcopy(ranker)), part(ids)[0]
+    with pytest.raises(ValueError, match=match):
+        ranker.partial_fit(TASK.X[rows] if X is None else X, TASK.y[rows], **{**part(ids)[1], **given})
+    assert_same(learned(ranker), before)
+
+
+def test_a_query_in_two_calls_in_a_row_is_refused():
+    order = np.argsort(TASK.qid, kind="stable")
+    X, y, qid = TASK.X[order], TASK.y[order], TASK.qid[order]
+    cut = int(np.flatnonzero(np.diff(qid[len(qid) // 2 :]) == 0)[0]) + len(qid) // 2 + 1  # within a query
+    for ids in (qid, qid.astype(str), pd.Categorical(qid), pd.to_datetime(qid, unit="D"), [int(q) for q in qid]):
+        ranker = PlackettLuceRanker(**QUICK).partial_fit(X[:cut], y[:cut], qid=ids[:cut])
+        ranker = pickle.loads(pickle.dumps(ranker))
+        with pytest.raises(
+            ValueError, match="The rows begin with query .*: a query that is cut in two loses the pairs"
+        ):
+            ranker.partial_fit(X[cut:], y[cut:], qid=ids[cut:])
+        ranker.partial_fit(X[cut + 5 :], y[cut + 5 :], qid=ids[cut + 5 :])
+        ranker.partial_fit(X, y, qid=ids)  # once more from the beginning
+
+
+def test_shuffled_rows_may_begin_with_the_last_query():
+    """Then nothing says that it was cut: its rows are everywhere."""
+    order = np.flatnonzero(TASK.qid == TASK.qid[-1])
+    shuffled = np.r_[order[-1], np.delete(np.arange(len(TASK.qid)), order[-1])]
+    ranker = PlackettLuceRanker(**QUICK).partial_fit(TASK.X, TASK.y, qid=TASK.qid)
+    ranker.partial_fit(TASK.X[shuffled], TASK.y[shuffled], qid=TASK.qid[shuffled])
+
+
+def test_other_features_are_refused():
+    frame = pd.DataFrame(TASK.X, columns=list("abcd"))
+    rows, of_rows = part(PARTS[0])
+    ranker = PlackettLuceRanker(**QUICK).partial_fit(frame.iloc[rows], TASK.y[rows], qid=of_rows["qid"])
+    refused(ranker, PARTS[3], "feature names|order", X=frame.iloc[part(PARTS[3])[0]][list("bacd")])
+    refused(ranker, PARTS[3], "feature names", X=frame.iloc[part(PARTS[3])[0]].rename(columns={"a": "e"}))
+    assert ranker.n_queries_ == 9
+    refused(take(made("plain"), PARTS[0]), PARTS[3], "3 features", X=TASK.X[part(PARTS[3])[0]][:, :3])
+
+
+@pytest.mark.parametrize(
+    "params, match",
+    [
+        ({"solver": "lbfgs"}, 'solver="lbfgs"'), ({"early_stopping": True}, "early_stopping"), ({"n_init": 2}, "n_init"),
+        ({"relax": 0.5, "adversary": "exact_box"}, "relax"), ({"learning_rate": -1.0}, "learning_rate"),
+    ],
+)  # fmt: skip
+def test_settings_that_need_the_whole_training_set_are_refused(params, match):
+    before = made("ascent", **params)
+    with pytest.raises(ValueError, match=match):
+        take(before, PARTS[0])
+    assert not hasattr(before, "coef_") and not hasattr(before, "n_features_in_")
+    if "adversary" not in params:
+        refused(take(made("ascent"), PARTS[0]).set_params(**params), PARTS[1], match)
+
+
+def test_bad_rows_are_refused_in_the_middle():
+    ranker = take(made("ascent"), PARTS[0])
+    X = TASK.X[part(PARTS[1])[0]].copy()
+    X[0, 0] = np.nan
+    refused(ranker, PARTS[1], "NaN", X=X)
+    refused(ranker, PARTS[1], "qid has 2 entries", qid=[1, 1])
+    refused(ranker, PARTS[1], "must be >= 0", query_weight=[-1.0] * len(X))
+    with pytest.warns(UserWarning, match="got no qid and takes all"):
+        ranker.partial_fit(TASK.X[:5], TASK.y[:5])
+    assert ranker.n_queries_ == 10
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_ctrl_c_leaves_the_ranker_as_it_was(n):
+    fuse = Fuse()
+    ranker = take(made("plain", score_function=FusedScore(fuse, on=("pull_back",))), PARTS[0])
+    before, fuse.n, fuse.n_calls = learned(copy.deepcopy(ranker)), n, 0
+    with pytest.raises(KeyboardInterrupt):
+        take(take(take(ranker, PARTS[3]), PARTS[0]), PARTS[3])
+    if n < 5:
+        assert_same(learned(ranker), before)
+    assert ranker.n_iter_ == 3 + (4 if n > 4 else 0) + (3 if n > 7 else 0)
+    assert {len(values) for values in ranker.history_.values()} == {ranker.n_iter_}
+
+
+def test_a_checkpoint_is_refused(tmp_path):
+    if not hasattr(PlackettLuceRanker, "set_callbacks"):
+        pytest.skip(f"scikit-learn {sklearn.__version__} has no callbacks")
+    from skfairrank.callbacks import Checkpoint
+
+    ranker = made("plain").set_callbacks(Checkpoint(tmp_path / "run.npz"))
+    with pytest.raises(ValueError, match="partial_fit does not write to a Checkpoint: .* joblib.dump"):
+        take(ranker, PARTS[0])
+
+
+# In use
+
+
+def test_a_stream_is_learned():
+    """As well as by `fit`: the mean NDCG of new queries, after two passes over 300 queries in parts."""
+    task, new = make_task((8,) * 300, seed=3), make_task((8,) * 100, seed=4)
+    ranker = PlackettLuceRanker(learning_rate=0.05, random_state=0)
+    for _ in range(2):
+        for ids in np.array_split(np.arange(300), 12):
+            rows = np.flatnonzero(np.isin(task.qid, ids))
+            ranker.partial_fit(task.X[rows], task.y[rows], qid=task.qid[rows])
+    fitted = PlackettLuceRanker(learning_rate=0.05, random_state=0, max_iter=60).fit(task.X, task.y, qid=task.qid)
+    scores = [model.score(new.X, new.y, qid=new.qid) for model in (ranker, fitted)]
+    assert scores[0] == pytest.approx(scores[1], abs=0.01) and scores[0] > 0.8
+
+
+def test_metadata_are_requested(capsys):
+    with sklearn.config_context(enable_metadata_routing=True):
+        request = PlackettLuceRanker().get_metadata_routing().partial_fit.requests
+    assert request == {"qid": True, "sensitive_features": True, "query_weight": True, "X_hypothetical": True}
+    take(made("plain", verbose=1), PARTS[0])
+    assert "[PlackettLuceRanker] step 3/3  utility" in capsys.readouterr().out
