@@ -4,6 +4,7 @@ import os
 import pickle
 import re
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -397,6 +398,13 @@ def test_other_estimators_and_odd_numbers_of_steps_are_refused(client):
 def test_without_a_client_it_says_how_to_make_one():
     with pytest.raises(ValueError, match="There is no Dask client: make one first"), on_workers():
         pass
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for call in (on_workers().__enter__, lambda: fit_on_workers(PlackettLuceRanker(), [part(0, 20)])):
+        with pytest.raises(ImportError, match=r'pip install "skfairrank\[dask\]"'):
+            call()
 
 
 def test_a_cluster_is_no_client(cluster):

@@ -27,8 +27,10 @@ TESTED_WITH_OLDEST = PROJECT["dependencies"] + [
 # Pinned for a dependency's sake, not ours; the file says why.
 TRANSITIVE = {"pyparsing"}
 # Where a module's name is not its distribution's.
-# llvmlite is numba's compiler, which it pins.
-DISTRIBUTION = {"sklearn": "scikit-learn", "ot": "pot", "xgboost": "xgboost-cpu", "llvmlite": "numba"}
+# llvmlite is numba's compiler, which it pins, as distributed pins dask.
+DISTRIBUTION = {
+    "sklearn": "scikit-learn", "ot": "pot", "xgboost": "xgboost-cpu", "llvmlite": "numba", "dask": "distributed",
+}  # fmt: skip
 # Slow to import, or only some users have it: imported by the function that needs it, never by `import skfairrank`.
 IMPORTED_LATE = {
     "ot",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from uuid import uuid4
 
 __all__ = ["client_of", "import_distributed", "send"]
@@ -48,8 +47,8 @@ def send(client, data):
     some versions tear dicts, such as the metadata that a search routes, into their entries. This is the result of a task instead:
     it is made again, from bytes that the scheduler keeps.
     """
-    import cloudpickle
     import dask
+    from distributed.protocol import pickle
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
-        return client.submit(pickle.loads, cloudpickle.dumps(data), key=f"{type(data).__name__}-{uuid4().hex}")
+        return client.submit(pickle.loads, pickle.dumps(data), key=f"{type(data).__name__}-{uuid4().hex}")

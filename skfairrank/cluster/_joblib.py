@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-import joblib
-
 from skfairrank._threads import one_blas_thread
 from skfairrank.cluster._dask import client_of, send
 
@@ -45,6 +43,8 @@ def on_workers(client=None):
         with LocalCluster() as cluster, Client(cluster) as client, on_workers(client):
             search.fit(X, y, qid=qid)
     """
+    import joblib
+
     client = client_of(client)
     with joblib.parallel_config(_make_backend(client)):
         yield client
@@ -80,6 +80,8 @@ class _Task:
         self.function = function
 
     def __call__(self, *args, **kwargs):
+        import joblib
+
         # joblib asks for "dask" again where it is called within a task; that is to be as safe.
         joblib.register_parallel_backend("dask", _make_backend)
         with one_blas_thread():  # the worker has as many tasks at work as it has threads
