@@ -331,7 +331,7 @@ def test_the_second_file_is_checked_as_the_first(tmp_path, name, value):
 @pytest.mark.parametrize("features", ["a", [], ["a", "target"], ["qid"]])
 def test_features_that_are_none_are_refused(tmp_path, features):
     with pytest.raises(ValueError, match=r"features(=| has)"):
-        ParquetRanking(store(rows(), tmp_path / "rows.parquet"), features=features).n_features
+        len(ParquetRanking(store(rows(), tmp_path / "rows.parquet"), features=features).feature_names)
 
 
 def test_paths_that_are_none_and_folders_without_files(tmp_path):

@@ -83,7 +83,8 @@ class ParquetRanking(RankingSource):
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>>     >>> from skfairrank import PlackettLuceRanker
+    >>> import pandas as pd
+    >>> from skfairrank import PlackettLuceRanker
     >>> from skfairrank.datasets import make_biased_ranking
     >>> from skfairrank.ranking_files import ParquetRanking
     >>> task = make_biased_ranking(n_queries=50, random_state=0)
