@@ -98,10 +98,10 @@ def plan(small: dict, large: dict) -> None:
     queries, passes = f"n / {ROWS_OF_A_QUERY} queries", f"n / {ROWS_OF_A_QUERY * QUERIES_OF_A_STEP} steps"
     print(
         f"\nOf n rows of {FEATURES} features. In memory: {bytes_memory:.0f} bytes a row more than for fewer. From a file: "
-        f"{large['peak'] / MIB:.0f} MiB, and {BYTES_OF_A_QUERY} bytes for each of {queries}. Parquet: {bytes_file:.0f} bytes a row, "
-        f"and rows for training {bytes_spool:.0f}. Reading: {1e6 * reading:.2f} s a million rows, once for all fits of a source. A "
-        f"step: {1e3 * step:.2f} ms, whatever n; a pass: {passes}. Score: {1e6 * scoring:.2f} s a million rows. {N_RHOS} values of "
-        "rho: reading once, and for each 2,000 steps and a score of as many rows."
+        f"{large['peak'] / MIB:.0f} MiB, and {BYTES_OF_A_QUERY} bytes for each of {queries}. Parquet: {bytes_file:.0f} bytes a "
+        f"row, and rows for training {bytes_spool:.0f}. Reading: {1e6 * reading:.2f} s a million rows, once for all fits of a "
+        f"source. A step: {1e3 * step:.2f} ms, whatever n; a pass: {passes}. Score: {1e6 * scoring:.2f} s a million rows. "
+        f"{N_RHOS} values of rho: reading once, and for each 2,000 steps and a score of as many rows."
     )
 
 

@@ -182,6 +182,7 @@ def test_several_attributes_and_columns_in_another_order_in_the_second_file(tmp_
     (tmp_path / "folder").mkdir()
     table.iloc[:105].to_parquet(tmp_path / "folder" / "1.parquet")  # with the index as a column of its own
     table.iloc[105:, ::-1].to_parquet(tmp_path / "folder" / "2.parquet")
+    table.iloc[:0].to_parquet(tmp_path / "folder" / "0.parquet")
     (tmp_path / "folder" / "_metadata.parquet").write_bytes(b"not read")
     source = parquet(tmp_path / "folder", sensitive_features=["sex", "age"])
     ranker = RANKERS["ascent, learned metric"]
@@ -325,6 +326,12 @@ def test_the_second_file_is_checked_as_the_first(tmp_path, name, value):
     )
     with pytest.raises(ValueError, match=r"(?s)2.parquet.*(has no column 'b'|no number)"):
         PlackettLuceRanker(max_iter=2).fit(parquet(folder))
+
+
+@pytest.mark.parametrize("features", ["a", [], ["a", "target"], ["qid"]])
+def test_features_that_are_none_are_refused(tmp_path, features):
+    with pytest.raises(ValueError, match=r"features(=| has)"):
+        len(ParquetRanking(store(rows(), tmp_path / "rows.parquet"), features=features).feature_names)
 
 
 def test_paths_that_are_none_and_folders_without_files(tmp_path):

@@ -33,49 +33,48 @@ class ArrayRanking(RankingSource):
     """Arrays in .npy files, or memory maps of whole files, for data that memory cannot hold.
 
     ``ranker.fit(ArrayRanking("X.npy", "y.npy", qid="qid.npy"))`` is what `ParquetRanking` is for Parquet files: X is read where
-        it lies, a query at a time, and never as a whole.
+    it lies, a query at a time, and never as a whole.
 
-        Rows of a query must lie one behind the other.
+    Rows of a query must lie one behind the other.
 
-        Parameters
-        ----------
-        X : path-like or memmap, shape (n_rows, n_features)
-            float32 or float64, in C order.
-        y : path-like or array-like, shape (n_rows,)
-            Relevances, >= 0.
-        qid : path-like or array-like, shape (n_rows,)
-            The query of each row.
-        sensitive_features : path-like or array-like, shape (n_rows,) or (n_rows, n_attributes), optional
-        query_weight : path-like or array-like, shape (n_rows,), optional
-            Weights of the queries, equal within a query.
-        feature_names : list of str, optional
-            With names, rankers get DataFrames.
-        spool_dir : path-like, optional
-            Folder for the relevances as training reads them, 8 bytes for each row. Default: the system's for temporary files.
+    Parameters
+    ----------
+    X : path-like or memmap, shape (n_rows, n_features)
+        float32 or float64, in C order.
+    y : path-like or array-like, shape (n_rows,)
+        Relevances, >= 0.
+    qid : path-like or array-like, shape (n_rows,)
+        The query of each row.
+    sensitive_features : path-like or array-like, shape (n_rows,) or (n_rows, n_attributes), optional
+    query_weight : path-like or array-like, shape (n_rows,), optional
+        Weights of the queries, equal within a query.
+    feature_names : list of str, optional
+        With names, rankers get DataFrames.
+    spool_dir : path-like, optional
+        Folder for the relevances as training reads them, 8 bytes for each row. Default: the system's for temporary files.
 
-        Attributes
-        ----------
-        n_rows, n_queries, n_features : int
-        feature_names : ndarray of str, shape (n_features,), or None
+    Attributes
+    ----------
+    n_rows, n_queries, n_features : int
+    feature_names : ndarray of str, shape (n_features,), or None
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import numpy as np
-    import pandas as pd
-        >>> from skfairrank import PlackettLuceRanker
-        >>> from skfairrank.datasets import make_biased_ranking
-        >>> from skfairrank.ranking_files import ArrayRanking
-        >>> task = make_biased_ranking(n_queries=50, random_state=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.save(Path(folder) / "X.npy", task.data)
-        ...     source = ArrayRanking(Path(folder) / "X.npy", task.target, qid=task.qid)
-        ...     ranker = PlackettLuceRanker(random_state=0).fit(source)
-        ...     source.close()
-        >>> in_memory = PlackettLuceRanker(random_state=0).fit(task.data, task.target, qid=task.qid)
-        >>> bool((ranker.coef_ == in_memory.coef_).all())
-        True
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from skfairrank import PlackettLuceRanker
+    >>> from skfairrank.datasets import make_biased_ranking
+    >>> from skfairrank.ranking_files import ArrayRanking
+    >>> task = make_biased_ranking(n_queries=50, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "X.npy", task.data)
+    ...     source = ArrayRanking(Path(folder) / "X.npy", task.target, qid=task.qid)
+    ...     ranker = PlackettLuceRanker(random_state=0).fit(source)
+    ...     source.close()
+    >>> in_memory = PlackettLuceRanker(random_state=0).fit(task.data, task.target, qid=task.qid)
+    >>> bool((ranker.coef_ == in_memory.coef_).all())
+    True
     """
 
     def __init__(self, X, y, *, qid, sensitive_features=None, query_weight=None, feature_names=None, spool_dir=None):

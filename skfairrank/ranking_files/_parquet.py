@@ -83,7 +83,8 @@ class ParquetRanking(RankingSource):
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>>     >>> from skfairrank import PlackettLuceRanker
+    >>> import pandas as pd
+    >>> from skfairrank import PlackettLuceRanker
     >>> from skfairrank.datasets import make_biased_ranking
     >>> from skfairrank.ranking_files import ParquetRanking
     >>> task = make_biased_ranking(n_queries=50, random_state=0)
@@ -167,6 +168,12 @@ class ParquetRanking(RankingSource):
         if self.features is not None:
             if isinstance(self.features, str) or not len(self.features):
                 raise ValueError(f"features={self.features!r}: give a list of the names of columns, at least one.")
+            taken = {self.target, self.qid} & set(self.features)
+            if taken:
+                raise ValueError(
+                    f"features has {sorted(taken)}, which are the relevances or the query ids (target={self.target!r}, "
+                    f"qid={self.qid!r}): a ranker that sees them learns nothing else. Leave them out."
+                )
             return np.array(list(self.features), dtype=object)
         others = {self.target, self.qid, self.query_weight, *self._sensitive_columns, *_index_columns(schema)}
         names = [name for name in schema.names if name not in others]
