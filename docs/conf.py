@@ -94,7 +94,7 @@ html_title = "skfairrank"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start_here": []}  # pages without a section of their own
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
