@@ -55,7 +55,9 @@ def test_rankers_take_numpy_numbers(name):
         typed = in_types(settings, integer, real)
         changes = [typed]
         if integer is INTEGERS[0]:  # the shortest ones, each alone, so that no two of them make up for each other
-            changes += [{**settings, key: typed[key]} for key in settings if type(settings[key]) is not type(typed[key])]
+            changes += [
+                {**settings, key: typed[key]} for key in settings if type(settings[key]) is not type(typed[key])
+            ]
         for changed in changes:
             found = everything(make(**changed))
             assert all(np.array_equal(found[key], expected[key]) for key in expected), (integer, real, changed)
