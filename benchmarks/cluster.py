@@ -15,6 +15,7 @@ from _tools import arguments, german, header, number, ratio, table, time_text
 
 # isort: split
 import cloudpickle
+import dask
 import joblib
 import numpy as np
 from distributed import Client, LocalCluster
@@ -34,6 +35,9 @@ from skfairrank.scores import MLPScore
 def workers(n):
     """A client of n worker processes with a thread each, which have loaded what they need."""
     with (
+        dask.config.set(
+            {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**30}
+        ),  # docs/cluster.md says why
         LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0", memory_limit=None) as cluster,
         Client(cluster) as client,
     ):

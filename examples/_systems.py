@@ -122,24 +122,26 @@ def sharpened(ranker, test: Side, loss: float = LOSS) -> np.ndarray | None:
             return None
 
 
-def with_few_tests(experiment: Experiment, n_queries: int = 20) -> Experiment:
-    """The same, judged by its first test queries: to see that all runs."""
-    test = experiment.test
-    rows = np.isin(test.qid, np.unique(test.qid)[:n_queries])
-    merit = getattr(experiment, "merit", None)
-    return replace(
-        experiment,
-        test=Side(test.X[rows], test.y[rows], test.qid[rows], test.groups[rows]),
-        X_hypothetical=experiment.X_hypothetical[rows],
-        **({} if merit is None else {"merit": merit[rows]}),
-    )
+def with_few_queries(experiment: Experiment, n_train: int = 80, n_test: int = 20) -> Experiment:
+    """The same with its first queries alone: to see that all runs."""
+    sides = {"train": (experiment.train, n_train), "test": (experiment.test, n_test)}
+    rows = {name: np.isin(side.qid, np.unique(side.qid)[:n]) for name, (side, n) in sides.items()}
+    cut = {
+        name: Side(side.X[rows[name]], side.y[rows[name]], side.qid[rows[name]], side.groups[rows[name]])
+        for name, (side, _) in sides.items()
+    }
+    for name, side in (("X_hypothetical", "test"), ("merit", "test"), ("X_twin", "train")):
+        values = getattr(experiment, name, None)  # the last two only of people
+        if values is not None:
+            cut[name] = values[rows[side]]
+    return replace(experiment, **cut)
 
 
 def run_split(make_experiment: Callable[[int], Experiment], systems, shorter: int, judge, seed: int):
     """Every system on one split: its numbers, in the order in which `judge` has them."""
     experiment = make_experiment(seed)
     if shorter > 1:
-        experiment = with_few_tests(experiment.shortened(shorter))
+        experiment = with_few_queries(experiment.shortened(shorter))
     made = make_systems(experiment, systems, seed) if isinstance(systems, dict) else systems(experiment, seed)
     with warnings.catch_warnings():
         # Some systems see the sensitive column on purpose.
