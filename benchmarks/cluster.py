@@ -48,11 +48,15 @@ def workers(n):
 def warm_up():
     X, y, qid, _ = german()
     few = qid < 20
-    settings = {"metric": np.eye(X.shape[1])[:1], "rho": 0.1, "max_iter": 5, "random_state": 0}
-    for more in ({}, {"score_function": MLPScore((32,))}, {"solver": "lbfgs", "adversary": "exact_box"}):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            SenSTIRRanker(**settings, **more).fit(X[few], y[few], qid=qid[few]).score(X[few], y[few], qid=qid[few])
+    settings = {"metric": np.eye(X.shape[1])[:1], "max_iter": 5, "random_state": 0}
+    groups = X[few, 0] > np.median(X[few, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for more in ({}, {"score_function": MLPScore((32,)), "n_init": 2}):
+            ranker = SenSTIRRanker(rho=0.1, **settings, **more).fit(X[few], y[few], qid=qid[few])
+            ndcg_scorer(ranker, X[few], y[few], qid=qid[few])
+            neg_group_exposure_difference_scorer(ranker, X[few], y[few], qid=qid[few], sensitive_features=groups)
+        senstir_path(X[few], y[few], qid=qid[few], rhos=[0.1, 1.0], **settings)
 
 
 def elapsed(function):
