@@ -15,9 +15,10 @@ import numpy as np
 from lightgbm import LGBMRanker
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRanker
 
-from skfairrank import QueryRanker, SensitiveSubspaceMetric, SenSTIRBoostingRanker
+from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRBoostingRanker
 from skfairrank.datasets import (
     flip_columns,
     load_census_income,
@@ -79,6 +80,25 @@ def census_split(people, seed):
     return [(X[rows], y[rows], np.arange(len(rows)) // 10) for rows in (rng.choice(pool, 10 * n) for pool, n in parts)]
 
 
+def credit_split(people, seed):
+    task = make_credit_ranking(people, random_state=seed)
+    return [(task.X_train, task.y_train, task.qid_train), (task.X_test, task.y_test, task.qid_test)]
+
+
+class Scaled:
+    """A ranker of features that are brought to one scale."""
+
+    def __init__(self, ranker):
+        self.scaler, self.ranker = StandardScaler(), ranker
+
+    def fit(self, X, y, *, qid):
+        self.ranker.fit(self.scaler.fit_transform(X), y, qid=qid)
+        return self
+
+    def predict(self, X):
+        return self.ranker.predict(self.scaler.transform(X))
+
+
 def without_fairness(splits, settings):
     show("Without fairness", WITHOUT_FAIRNESS, compared_without_fairness(splits, settings))
 
@@ -88,13 +108,15 @@ WITHOUT_FAIRNESS = ["", "NDCG@5", "NDCG@10", "less LGBMRanker's, @5", "@10"]
 
 def compared_without_fairness(splits, settings):
     """Rows of each data set and ranker, one for each split: NDCG of the sorted lists, and how much more than LGBMRanker's."""
-    tasks = {}
+    tasks, steps = {}, 2000 if not settings else 20
     for name, prefix in (("LightGBM's example", "lightgbm_rank"), ("MSLR sample", "mslr_sample")):
         parts = [DATA / f"{prefix}_{part}{ending}.txt.gz" for part in ("train", "test") for ending in (".letor", "")]
         train, test = (load_letor(path) for path in parts if path.exists())
         tasks[name] = DEFAULT, lambda seed, train=train, test=test: resplit(train, test, seed)
     people = load_census_income(DATA / "adult.csv.gz")
     tasks["census"] = SMALL, lambda seed: census_split(people, seed)
+    applicants = load_german_credit(DATA / "german.data.gz")
+    tasks["German Credit"] = SMALL, lambda seed: credit_split(applicants, seed)
     found = {}
     for name, (model, split) in tasks.items():
         for seed in range(splits):
@@ -104,6 +126,7 @@ def compared_without_fairness(splits, settings):
                 "LGBMRanker": QueryRanker(model),
                 "plrank": SenSTIRBoostingRanker(model, rho=0.0, random_state=seed),
                 "lambdarank": SenSTIRBoostingRanker(model, rho=0.0, gradient="lambdarank"),
+                "linear": Scaled(PlackettLuceRanker(gradient="plrank", max_iter=steps, random_state=seed)),
             }
             ndcg = {}
             for system, ranker in rankers.items():

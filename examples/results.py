@@ -293,9 +293,9 @@ BOOSTED = """\
 ## Boosted rankers without fairness
 
 What `SenSTIRBoostingRanker` costs where nothing is asked of it: at rho = 0 it grows LightGBM's trees on the gradient of its
-policy's NDCG (*plrank*), or on LambdaMART's gradients (*lambdarank*), beside `LGBMRanker` with the same trees. Queries of each
-data set were dealt out anew for each of {n} splits. NDCG is that of the sorted list. What rho above 0 brings stands in
-[Fair trees](trees.md#what-to-expect).
+policy's NDCG (*plrank*), or on LambdaMART's gradients (*lambdarank*), beside `LGBMRanker` with the same trees. *Linear* is
+`PlackettLuceRanker` on scaled features: where it is as good, trees are not worth it. Queries of each data set were dealt out anew
+for each of {n} splits. NDCG is that of the sorted list. What rho above 0 brings stands in [Fair trees](trees.md#what-to-expect).
 """
 
 DEFAULTS = """\
