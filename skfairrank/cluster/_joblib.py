@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from uuid import uuid4
 
 from skfairrank._threads import one_blas_thread
 from skfairrank.cluster._dask import client_of, send
@@ -64,10 +65,20 @@ class _SafeClient:
         if not asynchronous:
             return [send(self._client, each) for each in data]
 
-        async def sent():
-            return send(self._client, data)
+        return self._send_to_all(data)
 
-        return sent()
+    async def _send_to_all(self, data):
+        """Dask gives a task to a worker that has what it needs. So all have it first, else one would get all tasks."""
+        future = send(self._client, data)
+        workers = await self._client.scheduler.ncores()
+        # Of one that is lost meanwhile another takes the place.
+        copies = [
+            self._client.submit(type, future, workers=[worker], allow_other_workers=True, key=f"copy-{uuid4().hex}")
+            for worker in workers
+        ]
+        for copy in copies:
+            await copy
+        return future
 
     def submit(self, function, *args, **kwargs):
         return self._client.submit(_Task(function), *args, **kwargs)
