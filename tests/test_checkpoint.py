@@ -10,6 +10,7 @@ import textwrap
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
@@ -216,6 +217,34 @@ def test_a_killed_process_goes_on_in_another(tmp_path):
     ranker.set_callbacks(Checkpoint(tmp_path / "run.npz"), seen).fit(task.data, task.target, qid=task.qid)
     assert [told is None for told in seen.told].count(True) == 19
     assert_same(learned(ranker), learned(whole))
+
+
+@needs_callbacks
+@pytest.mark.parametrize("name", ["plain", "fair-pg", "ascent", "relaxed, early stopping"])
+def test_a_fit_from_a_file_goes_on_from_another_copy_of_it(name, tmp_path):
+    """What each source writes for training has another name, as in another process, and is the same rows."""
+    pytest.importorskip("pyarrow")
+    from skfairrank.ranking_files import ParquetRanking
+
+    features = list("abcd")
+    table = pd.DataFrame(TASK.X, columns=features).assign(target=TASK.y, qid=TASK.qid, sex=GROUP)
+    table = table.sort_values("qid", kind="stable")
+
+    def source():
+        table.to_parquet(tmp_path / "rows.parquet", index=False)
+        return ParquetRanking(tmp_path / "rows.parquet", features=features, sensitive_features="sex")
+
+    whole, path = made(name).fit(source()), tmp_path / "run.npz"
+    with Steps.counted(33), pytest.raises(Crash):
+        made(name).set_callbacks(Checkpoint(path, every=8)).fit(source())
+    with Steps.counted():
+        found = made(name).set_callbacks(Checkpoint(path)).fit(source())
+    assert Steps.n_calls < whole.n_iter_ - 30
+    assert_same(learned(found), learned(whole))
+    if name == "fair-pg":  # only what is in a file of coefficients knows the groups
+        table["sex"] = 1 - table["sex"].where(table["qid"] == table["qid"].max(), 1 - table["sex"])
+        with pytest.raises(ValueError, match="what the regulariser has learned"):
+            made(name).set_callbacks(Checkpoint(path)).fit(source())
 
 
 @needs_callbacks
