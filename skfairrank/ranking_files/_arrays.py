@@ -13,7 +13,7 @@ import pandas as pd
 
 from skfairrank._batches import parts_in_order
 from skfairrank._validation import as_values
-from skfairrank.ranking_files._query_table import read_table
+from skfairrank.ranking_files._query_table import read_ids, read_table
 from skfairrank.ranking_files._row_file import RowFile
 from skfairrank.ranking_files._source import (
     CHUNK,
@@ -156,7 +156,10 @@ class ArrayRanking(RankingSource):
 
     def _read_queries(self):
         self._dtype()
-        return read_table(lambda: self._parts("qid"), "qid")
+        return read_table(partial(self._parts, "qid"), "qid")
+
+    def _read_ids(self):
+        return read_ids(partial(self._parts, "qid"), "qid")
 
     def _read_highest(self):
         return max(float(part.max()) for part in self._parts("y"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from skfairrank._batches import parts_in_order
 from skfairrank._validation import as_values
-from skfairrank.ranking_files._query_table import read_table
+from skfairrank.ranking_files._query_table import read_ids, read_table
 from skfairrank.ranking_files._source import (
     CHUNK,
     Block,
@@ -207,7 +207,13 @@ class ParquetRanking(RankingSource):
 
     def _read_queries(self):
         self._dtype()
-        return read_table(lambda: (_values(batch, self.qid) for batch in self._blocks([self.qid])), self.qid)
+        return read_table(self._blocks_of_ids, self.qid)
+
+    def _read_ids(self):
+        return read_ids(self._blocks_of_ids, self.qid)
+
+    def _blocks_of_ids(self):
+        return (_values(batch, self.qid) for batch in self._blocks([self.qid]))
 
     def _read_highest(self):
         return max(float(_numbers(batch, self.target).max()) for batch in self._blocks([self.target]) if len(batch))

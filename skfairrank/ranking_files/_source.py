@@ -168,6 +168,10 @@ class RankingSource(ABC):
         """Where queries begin."""
 
     @abstractmethod
+    def _read_ids(self) -> np.ndarray:
+        """The id of each query."""
+
+    @abstractmethod
     def _read_highest(self) -> float:
         """The highest relevance."""
 
@@ -268,6 +272,15 @@ class RankingSource(ABC):
         return DiskBatches(
             stored.X, stored.y, *table.in_order, utility, weights, feature_names=self.feature_names, owner=stored
         )
+
+    def query_ids(self) -> np.ndarray:
+        """The id of each query, in the order in which the source has them, shape (n_queries,)."""
+        self._table()
+        return self._unchanged(self._read_ids)
+
+    def query_weights(self) -> np.ndarray | None:
+        """The weight of each query as it was given, in the same order; None where there are none."""
+        return self._stored().weights
 
     def sample(self) -> tuple[Any, np.ndarray, Any]:
         """X, y and the sensitive features (or None) of rows in equal steps; of all rows where they are few enough.
