@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairrank._batches import parts_in_order
 from skfairrank._validation import as_values
 from skfairrank.ranking_files._query_table import read_ids, read_table
 from skfairrank.ranking_files._row_file import RowFile
 from skfairrank.ranking_files._source import (
-    CHUNK,
     Block,
     RankingChunk,
     RankingSource,
@@ -103,9 +101,9 @@ class ArrayRanking(RankingSource):
     def has_sensitive_features(self):
         return self.sensitive_features is not None
 
-    def chunks(self, max_rows=CHUNK):
-        table, columns = self._table(), self._columns()
-        for first, last in parts_in_order(table.starts, max_rows):
+    def _read_chunks(self, table, parts):
+        columns = self._columns()
+        for first, last in parts:
             begin, end = int(table.starts[first]), int(table.starts[last])
             rows = {name: column.read(begin, end) for name, column in columns.items()}
             check_block(self, rows["X"], begin)

@@ -113,6 +113,12 @@ class RankingSource(ABC):
     def __getstate__(self):
         return {**self.__dict__, "_known": {}}
 
+    def __setattr__(self, name, value):
+        if name != "_known":  # what has been read was read by other settings
+            self.close()
+            super().__setattr__("_known", {})
+        super().__setattr__(name, value)
+
     @property
     @abstractmethod
     def has_sensitive_features(self) -> bool:
@@ -147,7 +153,6 @@ class RankingSource(ABC):
         if stored is not None:
             stored.spool.close()
 
-    @abstractmethod
     def chunks(self, max_rows: int = CHUNK) -> Iterator[RankingChunk]:
         """All rows, in order, in chunks of whole queries.
 
@@ -155,9 +160,21 @@ class RankingSource(ABC):
         ----------
         max_rows : int
             Rows of a chunk at most; a query of more rows is a chunk of its own.
+
+        Raises
+        ------
+        ValueError
+            If rows are not what was said; at the end, if they have changed on the disk meanwhile.
         """
+        table, before = self._table(), self._known["stamp"]
+        yield from self._read_chunks(table, parts_in_order(table.starts, max_rows))
+        self._check_stamp(before)
 
     # What derived classes read.
+
+    @abstractmethod
+    def _read_chunks(self, table: Table, parts: Iterator[tuple[int, int]]) -> Iterator[RankingChunk]:
+        """The chunks of these parts, each of which is its first query and the one behind its last."""
 
     @abstractmethod
     def _stamp(self):
@@ -251,9 +268,12 @@ class RankingSource(ABC):
         """What a method reads, if nothing on the disk changes meanwhile."""
         before = self._known["stamp"]
         found = read(*arguments)
-        if self._stamp() != before:
-            raise ValueError(f"{self!r} has changed while it was read: write the file first, and train then.")
+        self._check_stamp(before)
         return found
+
+    def _check_stamp(self, before) -> None:
+        if self._stamp() != before:
+            raise ValueError(f"{self!r} has changed while it was read: write the file first, and read it then.")
 
     def batches(self, utility) -> DiskBatches:
         """The rows as training reads them.
@@ -420,6 +440,6 @@ def refuse_beside_source(source: RankingSource, **given) -> None:
     if several:
         raise ValueError(
             f"{', '.join(several)} and {source!r} are given: a source of rows on a disk has all that belongs to its rows, as it "
-            "was told where it was made (target=, qid=, sensitive_features=, query_weight=). Leave out "
-            f"{'them' if len(several) > 1 else 'it'}."
+            "was told where it was made (target=, qid=, sensitive_features=, query_weight=). Leave "
+            f"{'them' if len(several) > 1 else 'it'} out."
         )
