@@ -103,7 +103,7 @@ def _described(value, within: tuple) -> str:
             return inner(value.tolist())
         return f"{value.dtype} of shape {value.shape}, hash {_hash(value.tobytes())}"
     if isinstance(value, RowFile):  # by its rows, since each process has another name for it
-        return f"{value.dtype} of a file, hash {value.digest()}"
+        return f"{value.dtype} of shape {value.shape}, hash {value.digest()}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {inner(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, (list, tuple)):

@@ -75,6 +75,11 @@ class RowFile:
                 self._fill(room[first:last], source)
         return out
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        n_rows = (os.path.getsize(self.path) - self.first_byte) // self.row_bytes
+        return (n_rows,) if self.width is None else (n_rows, self.width)
+
     def digest(self) -> str:
         """A hash of all rows: by what they are they are known again, and not by the name of the file."""
         with open(self.path, "rb") as file:

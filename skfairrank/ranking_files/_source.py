@@ -324,6 +324,8 @@ class RankingSource(ABC):
     def disparity_coefficients(self, compared_by: str) -> tuple[np.ndarray, RowFile]:
         """The two groups, and each row's coefficient in the disparity of their exposures (`_exposure.disparity_coefficients`).
 
+        Rows of a query lie together, and queries in sorted order of their ids, as in `batches`.
+
         Raises
         ------
         ValueError
@@ -334,16 +336,16 @@ class RankingSource(ABC):
             values, places = self._read_groups()
             labels, code = check_groups(values, len(values), at_most=2, compared_by=compared_by)
             group = stored.spool.write("groups", (code[part] for part in places), np.uint8)
-            parts = self._coefficients(table.starts, stored.y, group)
+            parts = self._coefficients(*table.in_order, stored.y, group)
             known["coefficients"] = labels, stored.spool.write("coefficients", parts, np.float64)
         return known["coefficients"]
 
     @staticmethod
-    def _coefficients(starts, y, group):
-        for first, last in parts_in_order(starts):
-            rows = starts[first : first + 1], starts[last : last + 1] - starts[first : first + 1]
-            offsets = starts[first : last + 1] - starts[first]
-            yield disparity_coefficients(y.read(*rows), group.read(*rows).astype(np.int64), offsets)[0]
+    def _coefficients(starts, sizes, y, group):
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        for first, last in parts_in_order(offsets):
+            rows, own = (starts[first:last], sizes[first:last]), offsets[first : last + 1] - offsets[first]
+            yield disparity_coefficients(y.read(*rows), group.read(*rows).astype(np.int64), own)[0]
 
 
 class _Checked:
