@@ -748,3 +748,36 @@ def test_arrays_that_do_not_fit_are_named(tmp_path):
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(ValueError, match="Input X contains NaN: column 2 .* row 7"):
         PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "X.npy", y, qid=qid))
+
+
+@pytest.mark.parametrize("content", ["archive", "objects", "cut short", "Parquet", "folder", "nothing"])
+def test_a_file_that_holds_no_array_is_named(tmp_path, content):
+    table, path = rows(), tmp_path / "ids.npy"
+    np.save(tmp_path / "X.npy", np.ascontiguousarray(table[FEATURES]))
+    if content == "archive":
+        np.savez(tmp_path / "ids.npz", table["qid"])
+        path = tmp_path / "ids.npz"
+    elif content == "Parquet":
+        table.to_parquet(path)
+    elif content == "folder":
+        path = tmp_path
+    elif content != "nothing":
+        np.save(path, table["qid"].to_numpy().astype(object if content == "objects" else int))
+        path.write_bytes(path.read_bytes()[: 200 if content == "cut short" else None])
+    expected = "no such file" if content == "nothing" else "no .npy file of rows, or only a part of one"
+    with pytest.raises((ValueError, FileNotFoundError), match=f"^qid is .*{path.name}.*{expected}"):
+        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "X.npy", table["target"], qid=path))
+
+
+def test_arrays_without_columns_or_with_one_name_for_two_are_refused(tmp_path):
+    table = rows()
+    X, given = np.ascontiguousarray(table[FEATURES]), {"qid": table["qid"]}
+    np.save(tmp_path / "none.npy", X[:, :0])
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(TypeError, match=r"of the dtype float32 and shape \(\d+, 0\): give"):
+        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "none.npy", table["target"], **given))
+    with pytest.raises(ValueError, match="has a name more than once"):
+        source = ArrayRanking(tmp_path / "X.npy", table["target"], feature_names=["a", "b", "a", "c"], **given)
+        PlackettLuceRanker(max_iter=2).fit(source)
+    with pytest.raises(ValueError, match="X, y and qid belong together"):
+        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(None, table["target"], **given))
