@@ -442,6 +442,22 @@ def test_parts_that_are_no_arguments_of_fit_are_refused(client, given, message):
         fit_on_workers(PlackettLuceRanker(), [given], client=client)
 
 
+def test_ids_of_parts_are_compared_by_what_they_are(client):
+    """Dates of another unit are the same dates; ints and text cannot be compared."""
+    days = np.datetime64("2020-01-01") + QID
+    parts = [part(0, 60, qid=days.astype("M8[ns]")), part(0, 60, qid=days.astype("M8[us]"))]
+    with pytest.raises(ValueError, match=r"2020.* has rows in parts \[0, 1\]"):
+        fit_on_workers(PlackettLuceRanker(**QUICK), parts, client=client)
+    with pytest.raises(TypeError, match="qid mixes values of several kinds"):
+        fit_on_workers(PlackettLuceRanker(**QUICK), [part(0, 60), part(0, 60, qid=QID.astype(str))], client=client)
+
+
+@pytest.mark.parametrize("given", [part(0, 60), ArrayRanking("X.npy", Y, qid=QID)], ids=["dict", "source"])
+def test_one_part_is_no_list_of_parts(client, given):
+    with pytest.raises(TypeError, match="parts is a (dict|ArrayRanking): give a list of parts"):
+        fit_on_workers(PlackettLuceRanker(**QUICK), given, client=client)
+
+
 @pytest.mark.skipif(not hasattr(PlackettLuceRanker, "set_callbacks"), reason="this scikit-learn has no callbacks")
 def test_callbacks_which_nobody_would_call_are_refused(client, tmp_path):
     ranker = PlackettLuceRanker(**QUICK).set_callbacks(Checkpoint(tmp_path / "run.npz"))

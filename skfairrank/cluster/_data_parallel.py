@@ -21,6 +21,7 @@ from skfairrank._rankers._setup import Given, Streams, initial_state, make_probl
 from skfairrank._solvers import Problem, Training, TrainingState
 from skfairrank._solvers._problem import HISTORY
 from skfairrank._threads import one_blas_thread
+from skfairrank._validation import check_one_kind
 from skfairrank._warnings import warn_caller
 from skfairrank.cluster._dask import client_of, send
 from skfairrank.ranking_files import RankingSource
@@ -80,7 +81,12 @@ def fit_on_workers(ranker, parts, *, client=None, average_every=100):
     """
     client = client_of(client)
     ranker = _checked(ranker, average_every)
-    if not len(parts):
+    if isinstance(parts, (RankingSource, Mapping)):
+        raise TypeError(
+            f"parts is a {type(parts).__name__}: give a list of parts, such as a ParquetRanking for each file."
+        )
+    parts = list(parts)
+    if not parts:
         raise ValueError("parts is empty: give at least one, such as (X, y, qid).")
     # Without a generator in it, whose state the tasks would share.
     sent, streams = clone(ranker).set_params(random_state=None), Streams.of_starts(ranker.random_state, len(parts))
@@ -284,8 +290,10 @@ def _check_parts(ranker, summaries) -> None:
 
 
 def _check_queries(ids: list) -> None:
-    """Raise ValueError where rows of one query are in two parts."""
-    values = pd.Index(np.concatenate([np.asarray(part, dtype=object) for part in ids]))
+    """Raise ValueError where rows of one query are in two parts, TypeError where ids are of kinds that cannot be compared."""
+    ids = [pd.Index(part, tupleize_cols=False).astype(object) for part in ids]  # dates are equal whatever their unit
+    values = pd.Index(np.concatenate(ids), tupleize_cols=False)
+    check_one_kind(values, "qid")
     twice = values.duplicated()
     if twice.any():
         name = values[twice][0]

@@ -223,7 +223,7 @@ class _Column:
         return rows.astype(object) if rows.dtype.kind in "US" else rows
 
 
-def _mapped(name: str, path: Path) -> np.ndarray:
+def _mapped(name: str, path: Path) -> Any:
     """The array of a .npy file, of which nothing is read yet."""
     try:
         mapped = np.load(path, mmap_mode="r")
