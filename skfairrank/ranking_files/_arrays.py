@@ -199,7 +199,7 @@ class _Column:
             self.values = as_values(given)
             self.shape, self.dtype = self.values.shape, self.values.dtype
         else:
-            mapped = given if isinstance(given, np.ndarray) else _mapped(name, path)
+            mapped: Any = given if isinstance(given, np.ndarray) else _mapped(name, path)
             self.shape, self.dtype = mapped.shape, mapped.dtype
             if (
                 mapped.ndim not in (1, 2)
