@@ -144,7 +144,7 @@ class RankingSource(ABC):
         raise TypeError(
             f"{self!r} is a source of rows on a disk, which fit, predict, rank and score of PlackettLuceRanker, SenSTIRRanker "
             "and FairPGRanker take as they are. Here rows must be in memory: those of one chunk after the other, chunk.X for "
-            "chunk in source.chunks()."
+            "chunk in source.chunks(). Metrics of a whole source are measured by evaluate_in_chunks."
         )
 
     def close(self) -> None:
