@@ -167,6 +167,9 @@ def as_floats(values, name: str, what: str, remedy: str) -> np.ndarray:
     """
     if values is None:
         raise ValueError(f"{name} is missing (None): give one {what} per row.")
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    if kind in ("M", "m"):  # NumPy would count nanoseconds
+        raise ValueError(f"{name} holds {'dates' if kind == 'M' else 'durations'}: give one {what} per row, a number.")
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} has {int(np.ma.count_masked(values))} masked values: fill them, or leave those rows out."

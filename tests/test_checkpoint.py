@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import textwrap
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
@@ -216,6 +217,43 @@ def test_a_killed_process_goes_on_in_another(tmp_path):
     ranker.set_callbacks(Checkpoint(tmp_path / "run.npz"), seen).fit(task.data, task.target, qid=task.qid)
     assert [told is None for told in seen.told].count(True) == 19
     assert_same(learned(ranker), learned(whole))
+
+
+@needs_callbacks
+@pytest.mark.parametrize("name", ["plain", "fair-pg", "ascent", "relaxed, early stopping"])
+def test_a_fit_goes_on_from_another_copy_of_its_file(name, tmp_path):
+    """What each source writes for training has another name, as in another process, and is the same rows.
+
+    Begun in memory, gone on with from a file, and from one that has its queries in another order.
+    """
+    pytest.importorskip("pyarrow")
+    from skfairrank.ranking_files import ParquetRanking
+
+    features = list("abcd")
+    table = pd.DataFrame(TASK.X, columns=features).assign(target=TASK.y, qid=TASK.qid, sex=GROUP)
+    table = table.sort_values("qid", kind="stable")
+    given = table[features], table["target"]
+    metadata = {"qid": table["qid"], "sensitive_features": table["sex"]}
+
+    def source(table=table):
+        path = tmp_path / f"{len(os.listdir(tmp_path))}.parquet"
+        table.to_parquet(path, index=False)
+        return ParquetRanking(path, features=features, sensitive_features="sex")
+
+    def go_on(*given, last=None, **metadata):
+        ranker = made(name).set_callbacks(Checkpoint(tmp_path / "run.npz", every=8))
+        with Steps.counted(last), pytest.raises(Crash) if last else nullcontext():
+            return ranker.fit(*given, **metadata)
+
+    whole = made(name).fit(*given, **metadata)
+    go_on(*given, last=17, **metadata)
+    go_on(source(), last=18)
+    found = go_on(source(table.sort_values("qid", ascending=False, kind="stable")))
+    assert Steps.n_calls < whole.n_iter_ - 30
+    assert_same(learned(found), learned(whole))
+    if name == "fair-pg":  # only what is in a file of coefficients knows the groups
+        with pytest.raises(ValueError, match="what the regulariser has learned"):
+            go_on(source(table.assign(sex=(table["sex"] + (table["qid"] > table["qid"].median())) % 2)))
 
 
 @needs_callbacks

@@ -15,6 +15,7 @@ import cloudpickle
 import dask
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from distributed import Client, LocalCluster
@@ -34,12 +35,16 @@ from skfairrank import (
     SenSTIRRanker,
     senstir_path,
 )
+from skfairrank._rankers._setup import Streams
 from skfairrank._regularizers import INITIAL_MULTIPLIER
 from skfairrank._threads import over_range
+from skfairrank.callbacks import Checkpoint
 from skfairrank.cluster import fit_on_workers, on_workers
+from skfairrank.cluster._data_parallel import _prepare
 from skfairrank.datasets import make_biased_ranking
 from skfairrank.metrics import ndcg_scorer, neg_group_exposure_difference_scorer
 from skfairrank.model_selection import QueryKFold
+from skfairrank.ranking_files import ArrayRanking, ParquetRanking
 from skfairrank.scores import LinearScore, MLPScore
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cluster.md"
@@ -361,6 +366,45 @@ def test_a_part_may_be_made_where_it_is_needed(client):
         np.testing.assert_array_equal(fit_on_workers(ranker, made, client=client).coef_, here.coef_)
 
 
+@pytest.mark.parametrize("name", ["senstir", "fair_pg"])
+def test_a_part_may_be_a_file_that_its_worker_reads(client, tmp_path, name):
+    """The bits of the same rows in memory, also where the parts count by the weights of their queries."""
+    pytest.importorskip("pyarrow")
+    ranker, parts, sources = TRAINED[name], [], []
+    names = [f"x{j}" for j in range(X.shape[1])]
+    for k, cut in enumerate(((0, 20), (20, 60))):
+        given = part(*cut, query_weight=np.where(QID % 2, 1.0, 2.0 + k)[(QID >= cut[0]) & (QID < cut[1])])
+        given["X"] = pd.DataFrame(given["X"], columns=names)
+        others = {"target": given["y"], "qid": given["qid"], "group": given["sensitive_features"]}
+        given["X"].assign(**others, weight=given["query_weight"]).to_parquet(tmp_path / f"{k}.parquet")
+        settings = {"features": names, "sensitive_features": "group", "query_weight": "weight"}
+        sources.append(ParquetRanking(tmp_path / f"{k}.parquet", **settings))
+        parts.append(given)
+    if name == "senstir":
+        learned = SensitiveSubspaceMetric().fit(pd.DataFrame(X, columns=names), sensitive_features=GROUP)
+        ranker = sklearn.clone(ranker).set_params(metric=FrozenEstimator(learned))
+    in_memory = fit_on_workers(ranker, parts, client=client, average_every=25)
+    for given in (sources, [{"X": source} for source in sources], [client.submit(tuple, [s]) for s in sources]):
+        shared = fit_on_workers(ranker, given, client=client, average_every=25)
+        np.testing.assert_array_equal(shared.coef_, in_memory.coef_)
+    with pytest.raises(ValueError, match=r"Query 0 has rows in parts \[0, 1\]"):
+        fit_on_workers(ranker, [sources[0], parts[0]], client=client)
+
+
+def test_a_part_on_a_disk_that_moves_to_another_worker_is_read_there(tmp_path):
+    """What the first worker has written of it for training may be on another machine, or gone."""
+    np.save(tmp_path / "X.npy", X)
+    source = ArrayRanking(tmp_path / "X.npy", Y, qid=QID)
+    made = _prepare(PlackettLuceRanker(**QUICK), source, Streams.of(0), Streams.of(0).initial)
+    before = next(made.problem.batches.in_order())
+    moved = pickle.loads(pickle.dumps(made))
+    source.close()
+    after = next(moved.problem.batches.in_order())
+    for name in ("X", "gain", "offsets"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    np.testing.assert_array_equal(moved.initial.theta, made.initial.theta)
+
+
 def test_what_parts_warn_of_is_heard_here(client):
     equal = part(20, 60, y=np.ones((QID >= 20).sum()))
     with pytest.warns(UserWarning, match="All relevances are equal within each query"):
@@ -386,6 +430,39 @@ NARROW = {**part(20, 60), "X": part(20, 60)["X"][:, :3]}
 def test_parts_that_do_not_belong_together_are_refused(client, ranker, parts, message):
     with pytest.raises(ValueError, match=message):
         fit_on_workers(ranker, parts, client=client)
+
+
+@pytest.mark.parametrize("given, message", [
+    (X, "A part is a ndarray: give the arguments of fit"),
+    ({"x": X, "y": Y, "qid": QID}, r"A part has \['qid', 'x', 'y'\]: give"),
+    ({"X": X, "qid": QID}, "requires y to be passed"),
+])  # fmt: skip
+def test_parts_that_are_no_arguments_of_fit_are_refused(client, given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        fit_on_workers(PlackettLuceRanker(), [given], client=client)
+
+
+def test_ids_of_parts_are_compared_by_what_they_are(client):
+    """Dates of another unit are the same dates; ints and text cannot be compared."""
+    days = np.datetime64("2020-01-01") + QID
+    parts = [part(0, 60, qid=days.astype("M8[ns]")), part(0, 60, qid=days.astype("M8[us]"))]
+    with pytest.raises(ValueError, match=r"2020.* has rows in parts \[0, 1\]"):
+        fit_on_workers(PlackettLuceRanker(**QUICK), parts, client=client)
+    with pytest.raises(TypeError, match="qid mixes values of several kinds"):
+        fit_on_workers(PlackettLuceRanker(**QUICK), [part(0, 60), part(0, 60, qid=QID.astype(str))], client=client)
+
+
+@pytest.mark.parametrize("given", [part(0, 60), ArrayRanking("X.npy", Y, qid=QID)], ids=["dict", "source"])
+def test_one_part_is_no_list_of_parts(client, given):
+    with pytest.raises(TypeError, match="parts is a (dict|ArrayRanking): give a list of parts"):
+        fit_on_workers(PlackettLuceRanker(**QUICK), given, client=client)
+
+
+@pytest.mark.skipif(not hasattr(PlackettLuceRanker, "set_callbacks"), reason="this scikit-learn has no callbacks")
+def test_callbacks_which_nobody_would_call_are_refused(client, tmp_path):
+    ranker = PlackettLuceRanker(**QUICK).set_callbacks(Checkpoint(tmp_path / "run.npz"))
+    with pytest.raises(ValueError, match=r"fit_on_workers calls no callbacks.*by set_callbacks\(\)"):
+        fit_on_workers(ranker, [part(0, 20)], client=client)
 
 
 def test_other_estimators_and_odd_numbers_of_steps_are_refused(client):

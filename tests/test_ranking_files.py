@@ -287,6 +287,21 @@ WRONG = {
     ),
     "negative": (spoiled("target", -1.0), ValueError, r"y has negative values .* column 'target'"),
     "no relevance": (spoiled("target", np.nan), ValueError, "y contains NaN"),
+    "a date as relevance": (
+        lambda t: t.assign(target=pd.Timestamp("2020-01-01")),
+        ValueError,
+        "y holds dates: give one",
+    ),
+    "lists as ids": (
+        lambda t: t.assign(qid=[[q, 0] for q in t["qid"]]),
+        ValueError,
+        "Column 'qid' of .* one value in each",
+    ),
+    "lists as groups": (
+        lambda t: t.assign(sex=[["f"]] * len(t)),
+        ValueError,
+        "Column 'sex' of .* one value in each row",
+    ),
     "relevance in words": (lambda t: t.assign(target="much"), ValueError, "y is not an array of numbers"),
     "text": (lambda t: t.assign(b="red"), ValueError, "Column 'b' of .* no number: .* encode it"),
     "a date": (lambda t: t.assign(b=pd.Timestamp("2020-01-01")), ValueError, "Column 'b' .* turn dates into numbers"),
@@ -328,7 +343,77 @@ def test_the_second_file_is_checked_as_the_first(tmp_path, name, value):
         PlackettLuceRanker(max_iter=2).fit(parquet(folder))
 
 
-@pytest.mark.parametrize("features", ["a", [], ["a", "target"], ["qid"]])
+KINDS = {
+    "dictionary": lambda sex: sex.astype("category"),
+    "large strings": lambda sex: sex.astype(pd.ArrowDtype(pa.large_string())),
+    "strings": lambda sex: sex.astype(pd.ArrowDtype(pa.string())),
+}
+
+
+@pytest.mark.parametrize("first, second", [(a, b) for a in KINDS for b in KINDS if a != b])
+def test_groups_may_be_stored_as_another_kind_of_text_in_the_second_file(tmp_path, first, second):
+    """As by pandas of several versions."""
+    table = rows()
+    sex = table["sex"].astype(object)
+    (tmp_path / "rows").mkdir()
+    for name, part, kind in (("1", slice(0, 110), first), ("2", slice(110, None), second)):
+        part = table.iloc[part].assign(sex=KINDS[kind](sex.iloc[part]))
+        part.to_parquet(tmp_path / "rows" / f"{name}.parquet", index=False)
+    source = parquet(tmp_path / "rows", sensitive_features="sex")
+    for name in ("Fair-PG", "ascent, learned metric"):
+        in_memory = fit_in_memory(RANKERS[name], table, sensitive_features=sex)
+        np.testing.assert_array_equal(clone(RANKERS[name]).fit(source).coef_, in_memory.coef_)
+    groups = [group for chunk in source.chunks(50) for group in chunk.sensitive_features]
+    assert groups == sex.tolist()
+
+
+@pytest.mark.parametrize("ranker", [FairPGRanker(max_iter=2), SenSTIRRanker(max_iter=2)], ids=["Fair-PG", "SenSTIR"])
+def test_groups_of_two_types_are_named(tmp_path, ranker):
+    table = rows().assign(sex=lambda t: (t["sex"] == "f").astype(int))
+    (tmp_path / "rows").mkdir()
+    table.iloc[:110].to_parquet(tmp_path / "rows" / "1.parquet")
+    table.iloc[110:].assign(sex=table["sex"].iloc[110:] == 1).to_parquet(tmp_path / "rows" / "2.parquet")
+    with pytest.raises(ValueError, match="Column 'sex' is of the type int64 in .*1.parquet and bool in .*2.parquet"):
+        ranker.fit(parquet(tmp_path / "rows", sensitive_features="sex"))
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1, and then nothing", b"a,b,target,qid\n1,2,0,1\n"])
+def test_a_file_that_is_none_is_named(tmp_path, content):
+    store(rows(), tmp_path / "1.parquet")
+    (tmp_path / "2.parquet").write_bytes(content)
+    with pytest.raises(ValueError, match="2.parquet is no Parquet file, or only a part of one"):
+        PlackettLuceRanker(max_iter=2).fit(parquet(tmp_path))
+
+
+def test_a_column_that_is_the_name_of_a_folder_is_explained(tmp_path):
+    rows().assign(year=2024).to_parquet(tmp_path / "rows", partition_cols=["year"], index=False)
+    assert parquet(tmp_path / "rows").n_rows == len(rows())
+    with pytest.raises(ValueError, match="no column 'year' .* A folder called year=... makes no column"):
+        PlackettLuceRanker(max_iter=2).fit(parquet(tmp_path / "rows", features=["a", "year"]))
+
+
+@pytest.mark.parametrize("other", ["fewer rows", "other rows"])
+def test_a_file_that_changes_between_two_chunks_is_an_error(tmp_path, other):
+    table = rows()
+    source = parquet(store(table, tmp_path / "rows", cuts=[200]))
+    chunks = source.chunks(max_rows=50)
+    next(chunks)
+    rest = table.iloc[200:250] if other == "fewer rows" else rows(seed=1).iloc[200 : len(table)]
+    rest.to_parquet(tmp_path / "rows" / "part.9.parquet", index=False)
+    with pytest.raises(ValueError, match="has changed while it was read"):
+        list(chunks)
+
+
+def test_what_has_been_read_goes_with_the_settings_by_which_it_was_read(tmp_path):
+    table, ranker = rows(), PlackettLuceRanker(max_iter=20, random_state=0)
+    source = parquet(store(table, tmp_path / "rows.parquet"))
+    ranker.fit(source)
+    source.features, source.query_weight = ["c", "a"], "weight"
+    in_memory = clone(ranker).fit(table[["c", "a"]], table["target"], qid=table["qid"], query_weight=table["weight"])
+    np.testing.assert_array_equal(ranker.fit(source).coef_, in_memory.coef_)
+
+
+@pytest.mark.parametrize("features", ["a", [], ["a", "target"], ["qid"], ["a", "b", "a"]])
 def test_features_that_are_none_are_refused(tmp_path, features):
     with pytest.raises(ValueError, match=r"features(=| has)"):
         len(ParquetRanking(store(rows(), tmp_path / "rows.parquet"), features=features).feature_names)
@@ -339,6 +424,13 @@ def test_paths_that_are_none_and_folders_without_files(tmp_path):
         PlackettLuceRanker().fit(parquet(tmp_path / "none.parquet"))
     with pytest.raises(FileNotFoundError, match="has no file that ends in .parquet"):
         PlackettLuceRanker().fit(parquet(tmp_path))
+    for path in (None, [], 3):
+        with pytest.raises(
+            TypeError, match="give the path of a Parquet file, or of a folder of them, or a list of paths"
+        ):
+            PlackettLuceRanker().fit(parquet(path))
+    with pytest.raises(FileNotFoundError, match=r"no folder .* \(spool_dir=\): create it first"):
+        PlackettLuceRanker().fit(parquet(store(rows(), tmp_path / "rows.parquet"), spool_dir=tmp_path / "none"))
 
 
 def test_what_needs_all_rows_in_memory_is_refused(tmp_path):
@@ -353,7 +445,7 @@ def test_what_needs_all_rows_in_memory_is_refused(tmp_path):
             ranker.fit(source)
     ranker = PlackettLuceRanker(max_iter=2)
     for given in ({"y": table["target"]}, {"qid": table["qid"]}, {"query_weight": table["weight"]}):
-        with pytest.raises(ValueError, match=f"^{next(iter(given))} and ParquetRanking.* Leave out it"):
+        with pytest.raises(ValueError, match=f"^{next(iter(given))} and ParquetRanking.* Leave it out"):
             ranker.fit(source, **given)
     ranker.fit(source)
     with pytest.raises(ValueError, match="y, qid and"):
@@ -392,6 +484,12 @@ def test_batches_that_go_to_another_process_read_the_same_rows(tmp_path):
     del copied
     gc.collect()
     np.testing.assert_array_equal(source.batches("ndcg").read(np.arange(5)).X, first.X)  # nothing has been removed
+    copied = pickle.loads(pickle.dumps(batches))
+    source.close()
+    with pytest.raises(
+        FileNotFoundError, match="not there, .* on other machines name a folder that all of them have, spool_dir="
+    ):
+        copied.read(np.arange(5))
 
 
 def test_a_file_that_changes_is_read_anew(tmp_path):
@@ -650,3 +748,36 @@ def test_arrays_that_do_not_fit_are_named(tmp_path):
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(ValueError, match="Input X contains NaN: column 2 .* row 7"):
         PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "X.npy", y, qid=qid))
+
+
+@pytest.mark.parametrize("content", ["archive", "objects", "cut short", "Parquet", "folder", "nothing"])
+def test_a_file_that_holds_no_array_is_named(tmp_path, content):
+    table, path = rows(), tmp_path / "ids.npy"
+    np.save(tmp_path / "X.npy", np.ascontiguousarray(table[FEATURES]))
+    if content == "archive":
+        np.savez(tmp_path / "ids.npz", table["qid"])
+        path = tmp_path / "ids.npz"
+    elif content == "Parquet":
+        table.to_parquet(path)
+    elif content == "folder":
+        path = tmp_path
+    elif content != "nothing":
+        np.save(path, table["qid"].to_numpy().astype(object if content == "objects" else int))
+        path.write_bytes(path.read_bytes()[: 200 if content == "cut short" else None])
+    expected = "no such file" if content == "nothing" else "no .npy file of rows, or only a part of one"
+    with pytest.raises((ValueError, FileNotFoundError), match=f"^qid is .*{path.name}.*{expected}"):
+        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "X.npy", table["target"], qid=path))
+
+
+def test_arrays_without_columns_or_with_one_name_for_two_are_refused(tmp_path):
+    table = rows()
+    X, given = np.ascontiguousarray(table[FEATURES]), {"qid": table["qid"]}
+    np.save(tmp_path / "none.npy", X[:, :0])
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(TypeError, match=r"of the dtype float32 and shape \(\d+, 0\): give"):
+        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "none.npy", table["target"], **given))
+    with pytest.raises(ValueError, match="has a name more than once"):
+        source = ArrayRanking(tmp_path / "X.npy", table["target"], feature_names=["a", "b", "a", "c"], **given)
+        PlackettLuceRanker(max_iter=2).fit(source)
+    with pytest.raises(ValueError, match="X, y and qid belong together"):
+        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(None, table["target"], **given))

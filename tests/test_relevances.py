@@ -1,6 +1,7 @@
 """Fits on relevances that have lost their digits to underflow, or are huge."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
@@ -71,3 +72,14 @@ def test_three_groups_are_an_error_that_speaks_of_the_ranker(task):
         RANKERS["fair exact"].fit(X, chosen + 1.0, qid=qid, sensitive_features=np.tile([0, 1, 2], 20))
     with pytest.raises(ValueError, match=r"continuous .*FairPGRanker compares groups"):
         RANKERS["fair exact"].fit(X, chosen + 1.0, qid=qid, sensitive_features=np.arange(60))
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_dates_and_durations_are_no_relevances(zone, task):
+    """NumPy would count the nanoseconds since 1970."""
+    X, _, qid, days = task
+    dates = pd.Series(pd.Timestamp("2020-01-01", tz=zone) + pd.to_timedelta(days, unit="D"))
+    for y, kind in ((dates, "dates"), (dates - dates.min(), "durations")):
+        for given in (y, y.tolist()) if zone else (y, y.to_numpy()):
+            with pytest.raises(ValueError, match=f"y (holds {kind}: give one|is not an array of numbers)"):
+                PlackettLuceRanker(max_iter=2).fit(X, given, qid=qid)

@@ -79,7 +79,7 @@ objectives_
             return Regularizer()
         by = "FairPGRanker"
         if is_on_disk:
-            starts = batches.starts
+            starts = np.concatenate([[0], np.cumsum(batches.sizes)])
             self.groups_, coefficients = given.X.disparity_coefficients(by)
         else:
             queries = batches.queries

@@ -13,6 +13,7 @@ from types import CodeType, ModuleType
 import numpy as np
 
 import skfairrank
+from skfairrank.ranking_files._row_file import RowFile
 
 __all__ = ["described", "fingerprint", "versions"]
 
@@ -101,6 +102,8 @@ def _described(value, within: tuple) -> str:
         if value.dtype.hasobject:
             return inner(value.tolist())
         return f"{value.dtype} of shape {value.shape}, hash {_hash(value.tobytes())}"
+    if isinstance(value, RowFile):  # by its rows, since each process has another name for it
+        return f"{value.dtype} of shape {value.shape}, hash {value.digest()}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {inner(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, (list, tuple)):

@@ -49,7 +49,7 @@ class Given(NamedTuple):
     """The arguments of `fit` or `partial_fit`, as the user gave them."""
 
     X: Any
-    y: Any
+    y: Any = None
     qid: Any = None
     sensitive_features: Any = None
     query_weight: Any = None

@@ -16,12 +16,15 @@ from sklearn.base import clone
 from skfairrank._rankers import PlackettLuceRanker
 from skfairrank._rankers._fingerprint import described
 from skfairrank._rankers._fitting import finish, warn_of_data, warn_of_end
+from skfairrank._rankers._progress import Callbacks
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
 from skfairrank._solvers import Problem, Training, TrainingState
 from skfairrank._solvers._problem import HISTORY
 from skfairrank._threads import one_blas_thread
+from skfairrank._validation import check_one_kind
 from skfairrank._warnings import warn_caller
 from skfairrank.cluster._dask import client_of, send
+from skfairrank.ranking_files import RankingSource
 
 __all__ = ["fit_on_workers"]
 
@@ -42,8 +45,9 @@ def fit_on_workers(ranker, parts, *, client=None, average_every=100):
         Its parameters; it is cloned. ``solver="adam"``, of which each part takes `max_iter` steps with `batch_size` queries.
     parts : list
         Each the arguments of `fit`, as a dict ``{"X": X, "y": y, "qid": qid}``, with `sensitive_features`, `query_weight` and
-        `X_hypothetical` where they are needed; or a tuple ``(X, y, qid)``. Or a Dask future or delayed object that makes one on
-        a worker, so that its rows never come here. The result depends on how many parts there are, and not on how many workers.
+        `X_hypothetical` where they are needed; or a tuple ``(X, y, qid)``; or rows on a disk that workers can read, such as
+        ``ParquetRanking(path)``. Or a Dask future or delayed object that makes one on a worker, so that its rows never come here.
+        The result depends on how many parts there are, and not on how many workers.
     client : distributed.Client, optional
         Default: the latest one of this process.
     average_every : int, default=100
@@ -77,7 +81,12 @@ def fit_on_workers(ranker, parts, *, client=None, average_every=100):
     """
     client = client_of(client)
     ranker = _checked(ranker, average_every)
-    if not len(parts):
+    if isinstance(parts, (RankingSource, Mapping)):
+        raise TypeError(
+            f"parts is a {type(parts).__name__}: give a list of parts, such as a ParquetRanking for each file."
+        )
+    parts = list(parts)
+    if not parts:
         raise ValueError("parts is empty: give at least one, such as (X, y, qid).")
     # Without a generator in it, whose state the tasks would share.
     sent, streams = clone(ranker).set_params(random_state=None), Streams.of_starts(ranker.random_state, len(parts))
@@ -107,6 +116,11 @@ def _checked(ranker, average_every) -> PlackettLuceRanker:
         raise ValueError(f"average_every={average_every!r}: give an integer >= 1.")
     ranker = clone(ranker)
     ranker._validate_params()
+    if Callbacks(ranker, None, None, None).listen:
+        raise ValueError(
+            "fit_on_workers calls no callbacks, and the ranker has some: its steps are taken on workers, and its training is not "
+            "kept in a Checkpoint. Take them away by set_callbacks()."
+        )
     refused = {
         'solver="adam"': ranker.solver == "adam",
         "n_init=1": ranker.n_init == 1,
@@ -131,31 +145,57 @@ class _Part:
     batch_size: int
     learning_rate: float
     summary: dict[str, Any]
+    #: Of rows on a disk: the arguments of `_prepare`.
+    arguments: tuple | None = None
+
+    def __reduce_ex__(self, protocol):
+        """Another worker reads rows on a disk itself: what this one has written of them for training is here alone."""
+        return super().__reduce_ex__(protocol) if self.arguments is None else (_prepare, self.arguments)
 
 
 @one_blas_thread()
 def _prepare(ranker, part, streams, initial) -> _Part:
     """Check a part as `fit` does. A copy of the generator `initial` is the same in all parts, and so is where they begin."""
+    given, arguments = _given(part), (ranker, part, streams, initial)
     ranker, streams, initial = copy.deepcopy(
         (ranker, streams, initial)
     )  # in a cluster of threads others have the same ones
-    given = Given(**part) if isinstance(part, Mapping) else Given(*part)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         problem = make_problem(ranker, given, streams.starts)
         warn_of_data(ranker, problem.batches, is_warm=False)
-    queries = problem.batches.queries
-    weights = queries.weights(given.query_weight)
+    is_on_disk = isinstance(given.X, RankingSource)
+    if is_on_disk:
+        ids, weights = given.X.query_ids(), given.X.query_weights()
+    else:
+        ids, weights = problem.batches.queries.ids, problem.batches.queries.weights(given.query_weight)
     parameters = ranker.get_params(deep=False)
     summary = {
-        "ids": queries.ids,
-        "weight": float(queries.n_queries if weights is None else weights.sum()),
+        "ids": ids,
+        "weight": float(len(ids) if weights is None else weights.sum()),
         "attributes": {name: value for name, value in vars(ranker).items() if name not in parameters},
         "metric": described(getattr(ranker, "metric_", None)),
         "warnings": [(str(warning.message), warning.category) for warning in caught],
     }
     state = initial_state(ranker, problem, initial)
-    return _Part(problem, streams, state, int(ranker.batch_size), float(ranker.learning_rate), summary)
+    settings = int(ranker.batch_size), float(ranker.learning_rate)
+    return _Part(problem, streams, state, *settings, summary, arguments if is_on_disk else None)
+
+
+def _given(part) -> Given:
+    """A part as the arguments of `fit`."""
+    try:
+        if isinstance(part, RankingSource):
+            return Given(part)
+        if isinstance(part, (Mapping, tuple, list)):
+            return Given(**part) if isinstance(part, Mapping) else Given(*part)
+        found = f"is a {type(part).__name__}"
+    except TypeError:
+        found = f"has {sorted(map(str, part))}" if isinstance(part, Mapping) else f"has {len(part)} entries"
+    raise TypeError(
+        f'A part {found}: give the arguments of fit, as a dict {{"X": X, "y": y, "qid": qid}} or a tuple (X, y, qid), or rows '
+        "on a disk, such as ParquetRanking(path)."
+    )
 
 
 def _summary(part: _Part) -> dict:
@@ -250,8 +290,10 @@ def _check_parts(ranker, summaries) -> None:
 
 
 def _check_queries(ids: list) -> None:
-    """Raise ValueError where rows of one query are in two parts."""
-    values = pd.Index(np.concatenate([np.asarray(part, dtype=object) for part in ids]))
+    """Raise ValueError where rows of one query are in two parts, TypeError where ids are of kinds that cannot be compared."""
+    ids = [pd.Index(part, tupleize_cols=False).astype(object) for part in ids]  # dates are equal whatever their unit
+    values = pd.Index(np.concatenate(ids), tupleize_cols=False)
+    check_one_kind(values, "qid")
     twice = values.duplicated()
     if twice.any():
         name = values[twice][0]

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairrank._batches import parts_in_order
 from skfairrank._validation import as_values
-from skfairrank.ranking_files._query_table import read_table
+from skfairrank.ranking_files._query_table import read_ids, read_table
 from skfairrank.ranking_files._row_file import RowFile
 from skfairrank.ranking_files._source import (
-    CHUNK,
     Block,
     RankingChunk,
     RankingSource,
@@ -27,6 +25,8 @@ from skfairrank.ranking_files._source import (
 __all__ = ["ArrayRanking"]
 
 _ROWS = 1 << 15  # at once
+# Parameters that have an entry for each row.
+_COLUMNS = ("X", "y", "qid", "sensitive_features", "query_weight")
 
 
 class ArrayRanking(RankingSource):
@@ -93,6 +93,8 @@ class ArrayRanking(RankingSource):
             raise ValueError(
                 f"feature_names={self.given_names!r}: X has {self.n_features} columns, give a name for each."
             )
+        if len(set(self.given_names)) < self.n_features:
+            raise ValueError(f"feature_names={self.given_names!r} has a name more than once: give each column its own.")
         return np.array(list(self.given_names), dtype=object)
 
     @property
@@ -103,9 +105,9 @@ class ArrayRanking(RankingSource):
     def has_sensitive_features(self):
         return self.sensitive_features is not None
 
-    def chunks(self, max_rows=CHUNK):
-        table, columns = self._table(), self._columns()
-        for first, last in parts_in_order(table.starts, max_rows):
+    def _read_chunks(self, table, parts):
+        columns = self._columns()
+        for first, last in parts:
             begin, end = int(table.starts[first]), int(table.starts[last])
             rows = {name: column.read(begin, end) for name, column in columns.items()}
             check_block(self, rows["X"], begin)
@@ -117,10 +119,9 @@ class ArrayRanking(RankingSource):
         """What is given, by name, each with as many rows."""
         known = self._fresh()
         if "columns" not in known:
-            names = ["X", "y", "qid", "sensitive_features", "query_weight"]
-            columns = {name: _Column(name, given) for name in names if (given := getattr(self, name)) is not None}
-            if "y" not in columns or "qid" not in columns:
-                raise ValueError("y and qid belong to X: give both, one entry for each row.")
+            columns = {name: _Column(name, given) for name in _COLUMNS if (given := getattr(self, name)) is not None}
+            if not {"X", "y", "qid"} <= set(columns):
+                raise ValueError("X, y and qid belong together: give all three, one entry for each row.")
             for name, column in columns.items():
                 if column.n_rows != columns["X"].n_rows:
                     raise ValueError(
@@ -131,7 +132,7 @@ class ArrayRanking(RankingSource):
 
     def _X_in_place(self):
         X = self._columns()["X"]
-        if X.file is None or X.file.width is None or X.file.dtype not in (np.float32, np.float64):
+        if X.file is None or not X.file.width or X.file.dtype not in (np.float32, np.float64):
             raise TypeError(
                 f"X is {_named(self.X)} of the dtype {X.dtype} and shape {X.shape}: give the path of a .npy file, or a memory "
                 "map of a whole file (np.load(path, mmap_mode='r')), of float32 or float64 in two axes. Rows in memory go to fit "
@@ -143,12 +144,16 @@ class ArrayRanking(RankingSource):
         return self._X_in_place().dtype
 
     def _stamp(self):
-        paths = [
-            path
-            for path in map(_path_of, (self.X, self.y, self.qid, self.sensitive_features, self.query_weight))
-            if path
-        ]
-        return [(path, (info := os.stat(path)).st_size, info.st_mtime_ns) for path in paths]
+        found = []
+        for name in _COLUMNS:
+            path = _path_of(getattr(self, name))
+            if path is not None:
+                if not path.exists():
+                    raise FileNotFoundError(
+                        f"{name} is {str(path)!r}, and there is no such file: give the path of a .npy file."
+                    )
+                found.append((path, (info := os.stat(path)).st_size, info.st_mtime_ns))
+        return found
 
     def _parts(self, name: str):
         column = self._columns()[name]
@@ -156,7 +161,10 @@ class ArrayRanking(RankingSource):
 
     def _read_queries(self):
         self._dtype()
-        return read_table(lambda: self._parts("qid"), "qid")
+        return read_table(partial(self._parts, "qid"), "qid")
+
+    def _read_ids(self):
+        return read_ids(partial(self._parts, "qid"), "qid")
 
     def _read_highest(self):
         return max(float(part.max()) for part in self._parts("y"))
@@ -191,7 +199,7 @@ class _Column:
             self.values = as_values(given)
             self.shape, self.dtype = self.values.shape, self.values.dtype
         else:
-            mapped = np.load(path, mmap_mode="r") if isinstance(given, (str, Path)) else given
+            mapped: Any = given if isinstance(given, np.ndarray) else _mapped(name, path)
             self.shape, self.dtype = mapped.shape, mapped.dtype
             if (
                 mapped.ndim not in (1, 2)
@@ -200,8 +208,8 @@ class _Column:
                 or not self.dtype.isnative
             ):
                 raise ValueError(
-                    f"{name} in {path} has shape {self.shape} and dtype {self.dtype}: give rows one behind the other (C order), "
-                    "of numbers or fixed-width text in this machine's byte order."
+                    f"{name} in {path} has shape {self.shape} and dtype {self.dtype}: give rows one behind the other (C order: "
+                    "np.ascontiguousarray before np.save), of numbers or fixed-width text in this machine's byte order."
                 )
             self.file = RowFile(path, self.dtype, *self.shape[1:], first_byte=mapped.offset)
         if not self.shape:
@@ -213,6 +221,21 @@ class _Column:
             return self.values[begin:end]
         rows = self.file.read(np.array([begin]), np.array([end - begin]))
         return rows.astype(object) if rows.dtype.kind in "US" else rows
+
+
+def _mapped(name: str, path: Path) -> Any:
+    """The array of a .npy file, of which nothing is read yet."""
+    try:
+        mapped = np.load(path, mmap_mode="r")
+        if isinstance(mapped, np.ndarray):
+            return mapped
+        reason: Any = "it is an archive of several arrays"
+    except (ValueError, OSError, EOFError) as error:
+        reason = error
+    raise ValueError(
+        f"{name} is {str(path)!r}, which is no .npy file of rows, or only a part of one ({reason}): write it by np.save, from "
+        "numbers or, where they are ids or groups, from fixed-width text (array.astype('U'))."
+    )
 
 
 def _path_of(given) -> Path | None:

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from skfairrank._batches import parts_in_order
 from skfairrank._validation import as_values
-from skfairrank.ranking_files._query_table import read_table
+from skfairrank.ranking_files._query_table import read_ids, read_table
 from skfairrank.ranking_files._source import (
-    CHUNK,
     Block,
     RankingChunk,
     RankingSource,
@@ -44,7 +42,8 @@ class ParquetRanking(RankingSource):
     ----------
     path : path-like, or list of path-like
         A file; a folder, whose files that end in ``.parquet`` are read in the order of their names, numbers by value ("part.2"
-        before "part.10"), folders within it too, and names that begin with "_" or "." left out; or a list of files in order.
+        before "part.10"), folders within it too, and names that begin with "_" or "." left out; or a list of files in order. What
+        the name of a folder says, such as "year=2024", is no column.
     target : str, default="target"
         Column of the relevances, >= 0.
     qid : str, default="qid"
@@ -137,9 +136,9 @@ class ParquetRanking(RankingSource):
         given = self.sensitive_features
         return [] if given is None else [given] if isinstance(given, str) else list(given)
 
-    def chunks(self, max_rows=CHUNK):
-        table, dtype, columns = self._table(), self._dtype(), self._columns()
-        for first, batches in _cut(self._blocks(columns), parts_in_order(table.starts, max_rows), table.starts):
+    def _read_chunks(self, table, parts):
+        dtype, columns = self._dtype(), self._columns()
+        for first, batches in _cut(self._blocks(columns), parts, table.starts):
             row = int(table.starts[first])
             places = [row, *(row + np.cumsum([len(batch) for batch in batches]))]
             X = np.concatenate([self._features_of(batch, dtype) for batch in batches])
@@ -168,6 +167,9 @@ class ParquetRanking(RankingSource):
         if self.features is not None:
             if isinstance(self.features, str) or not len(self.features):
                 raise ValueError(f"features={self.features!r}: give a list of the names of columns, at least one.")
+            twice = sorted({name for name in self.features if list(self.features).count(name) > 1})
+            if twice:
+                raise ValueError(f"features has {twice} more than once: name each column once.")
             taken = {self.target, self.qid} & set(self.features)
             if taken:
                 raise ValueError(
@@ -186,6 +188,7 @@ class ParquetRanking(RankingSource):
         names, known = self.feature_names, self._known
         if "dtype" not in known:
             kinds = [np.dtype(np.float16)]
+            sensitive: dict[str, dict] = {name: {} for name in self._sensitive_columns}
             for path in self._files():
                 schema = _opened(path).schema_arrow
                 for name in self._columns():
@@ -193,8 +196,13 @@ class ParquetRanking(RankingSource):
                         raise ValueError(
                             f"{path} has no column {name!r} (or several): its columns are {_some(schema.names)}. Name the "
                             "columns by target=, qid=, features=, sensitive_features= and query_weight=."
+                            + _remedy_of_folder(name, path)
                         )
+                    _refuse_lists(schema.field(name).type, name, path)
                 kinds += [_kind_of(schema.field(name).type, name, path) for name in names]
+                for name, found in sensitive.items():
+                    found.setdefault(schema.field(name).type, path)
+            known["shared"] = {name: _shared_kind(found, name) for name, found in sensitive.items()}
             result = np.result_type(*set(kinds))
             known["dtype"] = np.dtype(np.float32 if result == np.float32 else np.float64)
         return known["dtype"]
@@ -207,7 +215,13 @@ class ParquetRanking(RankingSource):
 
     def _read_queries(self):
         self._dtype()
-        return read_table(lambda: (_values(batch, self.qid) for batch in self._blocks([self.qid])), self.qid)
+        return read_table(self._blocks_of_ids, self.qid)
+
+    def _read_ids(self):
+        return read_ids(self._blocks_of_ids, self.qid)
+
+    def _blocks_of_ids(self):
+        return (_values(batch, self.qid) for batch in self._blocks([self.qid]))
 
     def _read_highest(self):
         return max(float(_numbers(batch, self.target).max()) for batch in self._blocks([self.target]) if len(batch))
@@ -224,7 +238,7 @@ class ParquetRanking(RankingSource):
 
     def _refuse_missing(self, batch, first):
         for name in self._sensitive_columns:
-            missing = _column(batch, name).is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+            missing = self._sensitive(batch, name).is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
             if missing.any():
                 raise ValueError(
                     f"sensitive_features (column {name!r} of {self!r}) has missing values, the first in row "
@@ -251,10 +265,18 @@ class ParquetRanking(RankingSource):
             return None
         import pyarrow as pa
 
-        parts = [batch.select(columns) for batch in batches]
+        parts = [
+            pa.RecordBatch.from_arrays([self._sensitive(batch, name) for name in columns], names=columns)
+            for batch in batches
+        ]
         table = pa.Table.from_batches(parts)
         frame: Any = table.unify_dictionaries().to_pandas(ignore_metadata=True)
         return frame[columns[0]] if isinstance(self.sensitive_features, str) else frame
+
+    def _sensitive(self, batch, name):
+        """A sensitive column of a record batch, in the type that it has in all files."""
+        column, kind = batch.column(batch.schema.get_field_index(name)), self._known["shared"][name]
+        return column if kind is None else _plain(column).cast(kind)
 
     def _read_groups(self):
         import pyarrow.compute as pc
@@ -267,10 +289,10 @@ class ParquetRanking(RankingSource):
             )
         distinct: Any = None
         for batch in self._blocks(columns):
-            found = pc.unique(_column(batch, columns[0]))
+            found = pc.unique(_plain(self._sensitive(batch, columns[0])))
             distinct = found if distinct is None else pc.unique(_joined([distinct, found]))
         places = (
-            pc.index_in(_column(batch, columns[0]), value_set=distinct).to_numpy(zero_copy_only=False)
+            pc.index_in(_plain(self._sensitive(batch, columns[0])), value_set=distinct).to_numpy(zero_copy_only=False)
             for batch in self._blocks(columns)
         )
         return as_values(distinct.to_pandas()), places
@@ -278,8 +300,10 @@ class ParquetRanking(RankingSource):
 
 def _files_of(path) -> list[Path]:
     """The files of a path, a folder or a list of paths."""
-    if isinstance(path, (list, tuple)):
+    if isinstance(path, (list, tuple)) and len(path):
         return [file for part in path for file in _files_of(part)]
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path={path!r}: give the path of a Parquet file, or of a folder of them, or a list of paths.")
     path = Path(path).expanduser()
     if not path.exists():
         raise FileNotFoundError(
@@ -311,7 +335,14 @@ def _opened(path):
         import pyarrow.parquet as pq
     except ImportError as error:  # pragma: no cover
         raise ImportError('ParquetRanking needs pyarrow: pip install "skfairrank[parquet]".') from error
-    return pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+    from pyarrow import ArrowInvalid
+
+    try:
+        return pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+    except ArrowInvalid as error:
+        raise ValueError(
+            f"{path} is no Parquet file, or only a part of one ({error}) Write it anew, or leave it out of the folder."
+        ) from error
 
 
 def _index_columns(schema) -> list[str]:
@@ -337,6 +368,37 @@ def _kind_of(kind, name, path) -> np.dtype:
         f"Column {name!r} of {path} is of the type {kind}, which is no number: leave the column out by features=, or {remedy}. A "
         "column that is sensitive is named by sensitive_features=."
     )
+
+
+def _refuse_lists(kind, name, path) -> None:
+    """Raise ValueError where the rows of a column hold several values each."""
+    import pyarrow.types as types
+
+    if types.is_nested(kind):
+        raise ValueError(f"Column {name!r} of {path} is of the type {kind}: give columns with one value in each row.")
+
+
+def _shared_kind(found: dict, name: str):
+    """The type to which a column is brought that has several, each of which `found` tells with a file; None where it has one."""
+    if len(found) == 1:
+        return None
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    plain = [kind.value_type if types.is_dictionary(kind) else kind for kind in found]
+    try:
+        schemas = [pa.schema([(name, kind)]) for kind in plain]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(name).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        named = " and ".join(f"{kind} in {path}" for kind, path in found.items())
+        raise ValueError(f"Column {name!r} is of the type {named}: write all files with one type.") from error
+
+
+def _remedy_of_folder(name: str, path: Path) -> str:
+    """What to do where the column is in the name of a folder, as in year=2024/part.0.parquet."""
+    if not any(part.startswith(f"{name}=") for part in path.parts):
+        return ""
+    return f" A folder called {name}=... makes no column: write it into the files."
 
 
 def _plain(column):
@@ -391,7 +453,9 @@ def _cut(batches, parts: Iterable[tuple[int, int]], starts: np.ndarray) -> Itera
     for first, last in parts:
         inside, missing = [], int(starts[last] - starts[first])
         while missing:
-            batch = next(batches) if left is None else left
+            batch = next(batches, None) if left is None else left
+            if batch is None:  # there are fewer rows than there were, of which `chunks` tells
+                return
             inside.append(batch.slice(0, missing))
             left = batch.slice(missing) if len(batch) > missing else None
             missing -= len(inside[-1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from skfairrank._queries import Queries
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "read_ids", "read_table"]
 
 
 class Table(NamedTuple):
@@ -68,6 +68,11 @@ def read_table(blocks: Callable[[], Iterable[np.ndarray]], name: str) -> Table:
             "the file is written."
         )
     return Table(starts, queries.order)
+
+
+def read_ids(blocks: Callable[[], Iterable[np.ndarray]], name: str) -> np.ndarray:
+    """The id of each query, in the order of rows of which `read_table` has found that they lie query by query."""
+    return np.concatenate(_Scan(name, keep=True).over(blocks()).ids)
 
 
 class _Scan:

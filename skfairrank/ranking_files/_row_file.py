@@ -6,6 +6,7 @@ each row that was touched; and a file that has been cut short ends the process i
 
 from __future__ import annotations
 
+import hashlib
 import os
 import weakref
 from pathlib import Path
@@ -77,9 +78,27 @@ class RowFile:
                 self._fill(room[first:last], source)
         return out
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        n_rows = (os.path.getsize(self.path) - self.first_byte) // self.row_bytes
+        return (n_rows,) if self.width is None else (n_rows, self.width)
+
+    def digest(self) -> str:
+        """A hash of all rows: by what they are they are known again, and not by the name of the file."""
+        with open(self.path, "rb") as file:
+            file.seek(self.first_byte)
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
+
     def _opened(self):
         if self._file is None:
-            self._file = open(self.path, "rb", buffering=0)
+            try:
+                self._file = open(self.path, "rb", buffering=0)
+            except FileNotFoundError as error:
+                raise FileNotFoundError(
+                    f"{self.path} is not there, from which rows are read: it is written by the process that began training, and "
+                    "goes when that ends or closes the source. For processes on other machines name a folder that all of them "
+                    "have, spool_dir=."
+                ) from error
             weakref.finalize(self, self._file.close)
         return self._file
 

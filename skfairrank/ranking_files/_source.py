@@ -113,6 +113,12 @@ class RankingSource(ABC):
     def __getstate__(self):
         return {**self.__dict__, "_known": {}}
 
+    def __setattr__(self, name, value):
+        if name != "_known":  # what has been read was read by other settings
+            self.close()
+            super().__setattr__("_known", {})
+        super().__setattr__(name, value)
+
     @property
     @abstractmethod
     def has_sensitive_features(self) -> bool:
@@ -138,7 +144,7 @@ class RankingSource(ABC):
         raise TypeError(
             f"{self!r} is a source of rows on a disk, which fit, predict, rank and score of PlackettLuceRanker, SenSTIRRanker "
             "and FairPGRanker take as they are. Here rows must be in memory: those of one chunk after the other, chunk.X for "
-            "chunk in source.chunks()."
+            "chunk in source.chunks(). Metrics of a whole source are measured by evaluate_in_chunks."
         )
 
     def close(self) -> None:
@@ -147,7 +153,6 @@ class RankingSource(ABC):
         if stored is not None:
             stored.spool.close()
 
-    @abstractmethod
     def chunks(self, max_rows: int = CHUNK) -> Iterator[RankingChunk]:
         """All rows, in order, in chunks of whole queries.
 
@@ -155,9 +160,21 @@ class RankingSource(ABC):
         ----------
         max_rows : int
             Rows of a chunk at most; a query of more rows is a chunk of its own.
+
+        Raises
+        ------
+        ValueError
+            If rows are not what was said; at the end, if they have changed on the disk meanwhile.
         """
+        table, before = self._table(), self._known["stamp"]
+        yield from self._read_chunks(table, parts_in_order(table.starts, max_rows))
+        self._check_stamp(before)
 
     # What derived classes read.
+
+    @abstractmethod
+    def _read_chunks(self, table: Table, parts: Iterator[tuple[int, int]]) -> Iterator[RankingChunk]:
+        """The chunks of these parts, each of which is its first query and the one behind its last."""
 
     @abstractmethod
     def _stamp(self):
@@ -166,6 +183,10 @@ class RankingSource(ABC):
     @abstractmethod
     def _read_queries(self) -> Table:
         """Where queries begin."""
+
+    @abstractmethod
+    def _read_ids(self) -> np.ndarray:
+        """The id of each query."""
 
     @abstractmethod
     def _read_highest(self) -> float:
@@ -247,9 +268,12 @@ class RankingSource(ABC):
         """What a method reads, if nothing on the disk changes meanwhile."""
         before = self._known["stamp"]
         found = read(*arguments)
-        if self._stamp() != before:
-            raise ValueError(f"{self!r} has changed while it was read: write the file first, and train then.")
+        self._check_stamp(before)
         return found
+
+    def _check_stamp(self, before) -> None:
+        if self._stamp() != before:
+            raise ValueError(f"{self!r} has changed while it was read: write the file first, and read it then.")
 
     def batches(self, utility) -> DiskBatches:
         """The rows as training reads them.
@@ -268,6 +292,15 @@ class RankingSource(ABC):
         return DiskBatches(
             stored.X, stored.y, *table.in_order, utility, weights, feature_names=self.feature_names, owner=stored
         )
+
+    def query_ids(self) -> np.ndarray:
+        """The id of each query, in the order in which the source has them, shape (n_queries,)."""
+        self._table()
+        return self._unchanged(self._read_ids)
+
+    def query_weights(self) -> np.ndarray | None:
+        """The weight of each query as it was given, in the same order; None where there are none."""
+        return self._stored().weights
 
     def sample(self) -> tuple[Any, np.ndarray, Any]:
         """X, y and the sensitive features (or None) of rows in equal steps; of all rows where they are few enough.
@@ -291,6 +324,8 @@ class RankingSource(ABC):
     def disparity_coefficients(self, compared_by: str) -> tuple[np.ndarray, RowFile]:
         """The two groups, and each row's coefficient in the disparity of their exposures (`_exposure.disparity_coefficients`).
 
+        Rows of a query lie together, and queries in sorted order of their ids, as in `batches`.
+
         Raises
         ------
         ValueError
@@ -301,16 +336,16 @@ class RankingSource(ABC):
             values, places = self._read_groups()
             labels, code = check_groups(values, len(values), at_most=2, compared_by=compared_by)
             group = stored.spool.write("groups", (code[part] for part in places), np.uint8)
-            parts = self._coefficients(table.starts, stored.y, group)
+            parts = self._coefficients(*table.in_order, stored.y, group)
             known["coefficients"] = labels, stored.spool.write("coefficients", parts, np.float64)
         return known["coefficients"]
 
     @staticmethod
-    def _coefficients(starts, y, group):
-        for first, last in parts_in_order(starts):
-            rows = starts[first : first + 1], starts[last : last + 1] - starts[first : first + 1]
-            offsets = starts[first : last + 1] - starts[first]
-            yield disparity_coefficients(y.read(*rows), group.read(*rows).astype(np.int64), offsets)[0]
+    def _coefficients(starts, sizes, y, group):
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        for first, last in parts_in_order(offsets):
+            rows, own = (starts[first:last], sizes[first:last]), offsets[first : last + 1] - offsets[first]
+            yield disparity_coefficients(y.read(*rows), group.read(*rows).astype(np.int64), own)[0]
 
 
 class _Checked:
@@ -407,6 +442,6 @@ def refuse_beside_source(source: RankingSource, **given) -> None:
     if several:
         raise ValueError(
             f"{', '.join(several)} and {source!r} are given: a source of rows on a disk has all that belongs to its rows, as it "
-            "was told where it was made (target=, qid=, sensitive_features=, query_weight=). Leave out "
-            f"{'them' if len(several) > 1 else 'it'}."
+            "was told where it was made (target=, qid=, sensitive_features=, query_weight=). Leave "
+            f"{'them' if len(several) > 1 else 'it'} out."
         )

@@ -37,6 +37,8 @@ class Spool:
 
     def __init__(self, parent, n_bytes: int):
         parent = Path(tempfile.gettempdir() if parent is None else parent).expanduser()
+        if not parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {parent} (spool_dir=): create it first, or give another.")
         free = shutil.disk_usage(parent).free
         if n_bytes > free:
             raise OSError(
