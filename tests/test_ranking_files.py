@@ -419,6 +419,16 @@ def test_features_that_are_none_are_refused(tmp_path, features):
         len(ParquetRanking(store(rows(), tmp_path / "rows.parquet"), features=features).feature_names)
 
 
+def test_files_of_a_folder_count_whatever_their_ending_and_others_do_not(tmp_path):
+    table, ranker = rows(), PlackettLuceRanker(max_iter=20, random_state=0)
+    folder = store(table, tmp_path / "rows", cuts=[100, 200])
+    for file, ending in zip(sorted(folder.iterdir()), (".parquet", ".pq", ".PARQUET"), strict=True):
+        file.rename(file.with_suffix(ending))
+    (folder / "README.txt").write_text("what the columns mean", encoding="utf-8")
+    expected = clone(ranker).fit(table[FEATURES], table["target"], qid=table["qid"])
+    np.testing.assert_array_equal(ranker.fit(parquet(folder)).coef_, expected.coef_)
+
+
 def test_paths_that_are_none_and_folders_without_files(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file or folder"):
         PlackettLuceRanker().fit(parquet(tmp_path / "none.parquet"))

@@ -41,9 +41,9 @@ class ParquetRanking(RankingSource):
     Parameters
     ----------
     path : path-like, or list of path-like
-        A file; a folder, whose files that end in ``.parquet`` are read in the order of their names, numbers by value ("part.2"
-        before "part.10"), folders within it too, and names that begin with "_" or "." left out; or a list of files in order. What
-        the name of a folder says, such as "year=2024", is no column.
+        A file; a folder, whose files that end in ``.parquet``, ``.parq`` or ``.pq`` are read in the order of their names, numbers
+        by value ("part.2" before "part.10"), folders within it too, and names that begin with "_" or "." left out; or a list of
+        files in order. What the name of a folder says, such as "year=2024", is no column.
     target : str, default="target"
         Column of the relevances, >= 0.
     qid : str, default="qid"
@@ -298,6 +298,10 @@ class ParquetRanking(RankingSource):
         return as_values(distinct.to_pandas()), places
 
 
+# A folder may hold other files, such as a README; Parquet files of every usual ending are read, so that no row is missed.
+_ENDINGS = {".parquet", ".parq", ".pq"}
+
+
 def _files_of(path) -> list[Path]:
     """The files of a path, a folder or a list of paths."""
     if isinstance(path, (list, tuple)) and len(path):
@@ -313,8 +317,10 @@ def _files_of(path) -> list[Path]:
         return [path]
     files = [
         file
-        for file in path.rglob("*.parquet")
-        if file.is_file() and not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
+        for file in path.rglob("*")
+        if file.suffix.lower() in _ENDINGS
+        and file.is_file()
+        and not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
     ]
     if not files:
         raise FileNotFoundError(
