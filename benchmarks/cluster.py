@@ -30,14 +30,18 @@ from skfairrank.metrics import ndcg_scorer, neg_group_exposure_difference_scorer
 from skfairrank.model_selection import QueryKFold
 from skfairrank.scores import MLPScore
 
+# Memory that a worker has freed stays with it. docs/cluster.md says why.
+KEEP = {
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**30,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
+}
+
 
 @contextmanager
 def workers(n):
     """A client of n worker processes with a thread each, which have loaded what they need."""
     with (
-        dask.config.set(
-            {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**30}
-        ),  # docs/cluster.md says why
+        dask.config.set(KEEP),
         LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0", memory_limit=None) as cluster,
         Client(cluster) as client,
     ):
