@@ -206,6 +206,23 @@ def test_starts_and_stretches_send_rows_once(ledger):
 # Starts and paths
 
 
+def test_arrays_that_were_received_at_odd_addresses_are_moved():
+    """The others stay where they are, and what is read-only stays so."""
+    from skfairrank.cluster._dask import aligned
+
+    content = np.zeros(3 * 4096, np.uint8)
+    start = -content.ctypes.data % 16
+    even, odd = (content[start + off :][:4000].view(float) for off in (0, 4096 + 4))
+    even[:], odd[:] = 1.0, 2.0
+    odd.flags.writeable = False
+    found = aligned({"even": even, "odd": [odd], "empty": np.empty((0, 3))})
+    assert found["empty"].shape == (0, 3)
+    np.testing.assert_array_equal(found["even"], even)
+    np.testing.assert_array_equal(found["odd"][0], odd)
+    assert np.shares_memory(found["even"], even) and found["even"].flags.writeable
+    assert found["odd"][0].flags.aligned and not odd.flags.aligned and not found["odd"][0].flags.writeable
+
+
 def test_starts_are_those_of_one_process(client):
     ranker = SenSTIRRanker(rho=0.1, score_function=MLPScore((3,)), n_init=3, **QUICK)
     alone = sklearn.clone(ranker).fit(X, Y, qid=QID, sensitive_features=GROUP)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from skfairrank._threads import one_blas_thread
-from skfairrank.cluster._dask import client_of, send
+from skfairrank.cluster._dask import aligned, client_of, send
 
 __all__ = ["on_workers"]
 
@@ -95,6 +95,7 @@ class _Task:
 
         # joblib asks for "dask" again where it is called within a task; that is to be as safe.
         joblib.register_parallel_backend("dask", _make_backend)
+        args, kwargs = aligned((args, kwargs))
         with one_blas_thread():  # the worker has as many tasks at work as it has threads
             return self.function(*args, **kwargs)
 
