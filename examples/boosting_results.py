@@ -12,9 +12,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import sklearn
 from lightgbm import LGBMRanker
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRanker
 
@@ -85,20 +87,6 @@ def credit_split(people, seed):
     return [(task.X_train, task.y_train, task.qid_train), (task.X_test, task.y_test, task.qid_test)]
 
 
-class Scaled:
-    """A ranker of features that are brought to one scale."""
-
-    def __init__(self, ranker):
-        self.scaler, self.ranker = StandardScaler(), ranker
-
-    def fit(self, X, y, *, qid):
-        self.ranker.fit(self.scaler.fit_transform(X), y, qid=qid)
-        return self
-
-    def predict(self, X):
-        return self.ranker.predict(self.scaler.transform(X))
-
-
 def without_fairness(splits, settings):
     show("Without fairness", WITHOUT_FAIRNESS, compared_without_fairness(splits, settings))
 
@@ -126,11 +114,14 @@ def compared_without_fairness(splits, settings):
                 "LGBMRanker": QueryRanker(model),
                 "plrank": SenSTIRBoostingRanker(model, rho=0.0, random_state=seed),
                 "lambdarank": SenSTIRBoostingRanker(model, rho=0.0, gradient="lambdarank"),
-                "linear": Scaled(PlackettLuceRanker(gradient="plrank", max_iter=steps, random_state=seed)),
+                "linear": make_pipeline(
+                    StandardScaler(), PlackettLuceRanker(gradient="plrank", max_iter=steps, random_state=seed)
+                ),
             }
             ndcg = {}
             for system, ranker in rankers.items():
-                s = ranker.fit(X, y.astype(int), qid=qid).predict(Xt)
+                with sklearn.config_context(enable_metadata_routing=True):  # qid goes through the pipeline
+                    s = ranker.fit(X, y.astype(int), qid=qid).predict(Xt)
                 ndcg[system] = [np.nanmean(ndcg_score(yt, s, qid=qt, k=k, reduce=None)) for k in (5, 10)]
                 less = np.subtract(ndcg[system], ndcg["LGBMRanker"])
                 found.setdefault(f"{name}, {system}", []).append([*ndcg[system], *less])

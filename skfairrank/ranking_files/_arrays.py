@@ -20,6 +20,7 @@ from skfairrank.ranking_files._source import (
     RankingSource,
     check_block,
     checked_relevance,
+    stamp_of,
 )
 
 __all__ = ["ArrayRanking"]
@@ -101,10 +102,6 @@ class ArrayRanking(RankingSource):
     def n_features(self):
         return self._X_in_place().width
 
-    @property
-    def has_sensitive_features(self):
-        return self.sensitive_features is not None
-
     def _read_chunks(self, table, parts):
         columns = self._columns()
         for first, last in parts:
@@ -152,7 +149,7 @@ class ArrayRanking(RankingSource):
                     raise FileNotFoundError(
                         f"{name} is {str(path)!r}, and there is no such file: give the path of a .npy file."
                     )
-                found.append((path, (info := os.stat(path)).st_size, info.st_mtime_ns))
+                found.append(stamp_of(path))
         return found
 
     def _parts(self, name: str):

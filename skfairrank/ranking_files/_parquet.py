@@ -19,6 +19,7 @@ from skfairrank.ranking_files._source import (
     RankingSource,
     check_block,
     checked_relevance,
+    stamp_of,
 )
 
 __all__ = ["ParquetRanking"]
@@ -128,10 +129,6 @@ class ParquetRanking(RankingSource):
         return len(self.feature_names)
 
     @property
-    def has_sensitive_features(self):
-        return self.sensitive_features is not None
-
-    @property
     def _sensitive_columns(self) -> list[str]:
         given = self.sensitive_features
         return [] if given is None else [given] if isinstance(given, str) else list(given)
@@ -161,7 +158,7 @@ class ParquetRanking(RankingSource):
         return _files_of(self.path)
 
     def _stamp(self):
-        return [(path, (info := os.stat(path)).st_size, info.st_mtime_ns) for path in self._files()]
+        return [stamp_of(path) for path in self._files()]
 
     def _names(self, schema) -> np.ndarray:
         if self.features is not None:

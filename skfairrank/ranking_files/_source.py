@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ __all__ = [
     "check_block",
     "checked_relevance",
     "refuse_beside_source",
+    "stamp_of",
 ]
 
 # Rows of a chunk, if its last query has no more.
@@ -107,6 +110,7 @@ class RankingSource(ABC):
     """
 
     spool_dir: Any = None
+    sensitive_features: Any = None
     #: What has been read of the rows, and the stamp that they had then.
     _known: dict = {}
 
@@ -120,9 +124,9 @@ class RankingSource(ABC):
         super().__setattr__(name, value)
 
     @property
-    @abstractmethod
     def has_sensitive_features(self) -> bool:
         """Whether the rows have sensitive features."""
+        return self.sensitive_features is not None
 
     @property
     @abstractmethod
@@ -434,6 +438,12 @@ def checked_relevance(source: RankingSource, y, first: int, name: str) -> np.nda
         return check_relevance(y)
     except ValueError as error:
         raise ValueError(f"{error} (y is {name} of {source!r}, and rows are counted from its row {first}.)") from error
+
+
+def stamp_of(path: Path) -> tuple:
+    """What changes with a file."""
+    info = os.stat(path)
+    return path, info.st_size, info.st_mtime_ns
 
 
 def refuse_beside_source(source: RankingSource, **given) -> None:
