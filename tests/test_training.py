@@ -13,7 +13,7 @@ from skfairrank._batches import ArrayBatches
 from skfairrank._gradients import make_gradient
 from skfairrank._queries import Queries
 from skfairrank._regularizers import Invariance, Regularizer
-from skfairrank._solvers import Problem, Training, TrainingState, train
+from skfairrank._solvers import Problem, Training, TrainingState
 from skfairrank._states import read_state, write_state
 from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, GivenHypotheticals, make_adversary
 from skfairrank.metrics import stochastic_ndcg_score
@@ -95,10 +95,8 @@ def streams():
 def trained(source, gradient, regularizer, *, n_steps, batch_size, learning_rate, alpha=0.0):
     state = TrainingState(START.copy(), multiplier=regularizer.multiplier)
     order, noise = streams()
-    train(
-        Problem(source, LinearScore(), gradient, regularizer, alpha), state, max_iter=n_steps, batch_size=batch_size,
-        learning_rate=learning_rate, order_rng=order, noise_rng=noise,
-    )  # fmt: skip
+    stream = source.stream(batch_size, order, noise)
+    Training(Problem(source, LinearScore(), gradient, regularizer, alpha), state, stream, learning_rate).run(n_steps)
     assert state.n_iter == n_steps and not state.interrupted
     return state
 

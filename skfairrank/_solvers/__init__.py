@@ -1,7 +1,7 @@
 """Solvers: each improves the parameters of one `Problem`, in place on a `TrainingState`."""
 
-from skfairrank._solvers._adam import Training, train
+from skfairrank._solvers._adam import Training
 from skfairrank._solvers._lbfgs import solve
 from skfairrank._solvers._problem import Problem, TrainingState, mean_utility, objective, utility_and_slope
 
-__all__ = ["Problem", "Training", "TrainingState", "mean_utility", "objective", "solve", "train", "utility_and_slope"]
+__all__ = ["Problem", "Training", "TrainingState", "mean_utility", "objective", "solve", "utility_and_slope"]

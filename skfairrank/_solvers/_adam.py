@@ -10,7 +10,7 @@ from skfairrank._regularizers import NOTHING
 from skfairrank._solvers._problem import HISTORY, Problem, TrainingState
 from skfairrank._threads import one_blas_thread
 
-__all__ = ["Training", "train"]
+__all__ = ["Training"]
 
 
 class Adam:
@@ -160,35 +160,3 @@ def _longer(history: dict, n_iter: int, n_steps: int) -> dict:
     """The history of the steps so far, with room for more."""
     so_far = {name: history.get(name, np.empty(0))[:n_iter] for name in HISTORY}
     return {name: np.concatenate([entries, np.zeros(n_steps)]) for name, entries in so_far.items()}
-
-
-def train(
-    problem: Problem,
-    state: TrainingState,
-    *,
-    max_iter: int,
-    batch_size: int,
-    learning_rate: float,
-    order_rng,
-    noise_rng,
-    progress=None,
-    projector=None,
-) -> None:
-    """Run Algorithm 1 in one go, in place on `state`, up to step `max_iter`.
-
-    Parameters
-    ----------
-    problem : Problem
-    state : TrainingState
-    max_iter, batch_size, learning_rate : int, int, float
-    order_rng, noise_rng : numpy.random.Generator
-    progress, projector : optional
-        As for `Training`.
-
-    Raises
-    ------
-    ValueError
-        If parameters or gradients are not finite.
-    """
-    stream = problem.batches.stream(batch_size, order_rng, noise_rng)
-    Training(problem, state, stream, learning_rate, projector).run(max_iter - state.n_iter, progress)

@@ -245,7 +245,7 @@ def solve(problem: Problem, state, *, tol, max_iter, after_iteration=None, zeros
         The largest entry of the projected gradient at which to stop, for features of unit deviation.
     max_iter : int
     after_iteration : object, optional
-        As `progress` of `train`.
+        As `progress` of `Training.run`.
     zeros : skfairrank.adversaries.Zeros, optional
         Weights and directions that are to stay zero.
     """
