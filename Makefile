@@ -12,8 +12,10 @@ DOCS := .venv-docs/.installed-$(notdir $(PYTHON))
 DIST := .venv-dist/.installed-$(notdir $(PYTHON))
 OLDEST := .venv-oldest/.installed-$(notdir $(PYTHON))
 
-# Tests draw without a screen. Compiled kernels are cached beside the environment that compiled them.
-TEST_ENV = MPLBACKEND=Agg NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
+# Tests draw without a screen, on every core there is, one thread each. Compiled kernels are cached beside the environment that
+# compiled them, and stay there from one run to the next.
+TEST_ENV = MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
+PYTEST = $(call TEST_ENV,$(1)) $(1)/bin/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: help setup demo test lint format coverage docs test-once test-oldest dist bench clean
 # A recipe says in one line what happens; commands are not echoed (`make -n test` shows them), errors are.
@@ -30,7 +32,7 @@ demo: $(DEMO) ## the main job: train the paper's rankers, print the table, draw 
 
 test: lint ## ruff, mypy, then pytest with doctests; newest dependencies
 	echo "Running the tests and doctests (some minutes) ..."
-	$(call TEST_ENV,.venv) .venv/bin/python -m pytest $(PYTEST_ARGS)
+	$(call PYTEST,.venv) $(PYTEST_ARGS)
 
 lint: $(DEV) ## ruff and mypy only
 	echo "Checking style and types (ruff, mypy) ..."
@@ -48,16 +50,14 @@ coverage: $(DEV) ## the tests under coverage
 	$(call TEST_ENV,.venv) .venv/bin/coverage run -m pytest $(PYTEST_ARGS)
 	.venv/bin/coverage report
 
-test-once: $(DEV) ## of `make test` the tests that run with the newest dependencies alone
-	echo "Running the tests of numbers and scripts with the newest dependencies ..."
-	$(call TEST_ENV,.venv) .venv/bin/python -m pytest -m once tests $(PYTEST_ARGS)
-
-test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests, slow tests and those of `test-once`
+test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without doctests and what no dependency decides
 	echo "Running the tests with the oldest supported dependencies ..."
-	$(call TEST_ENV,.venv-oldest) .venv-oldest/bin/python -m pytest -m "not slow and not once" tests $(PYTEST_ARGS)
+	$(call PYTEST,.venv-oldest) -m "not slow and not once" tests $(PYTEST_ARGS)
 
 # Examples run, and their figures appear, with: make docs RUN_EXAMPLES=1
-docs: $(DOCS) ## the documentation in docs/_build/html
+docs: $(DOCS) $(DEV) ## the documentation in docs/_build/html; every block of its pages and every example is run
+	echo "Running what the pages and the examples say ..."
+	$(call PYTEST,.venv) tests/site $(PYTEST_ARGS)
 	echo "Building the documentation in docs/_build/html ..."
 	MPLBACKEND=Agg RUN_EXAMPLES=$(RUN_EXAMPLES) .venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
 

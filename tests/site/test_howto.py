@@ -2,13 +2,10 @@
 
 import re
 import runpy
-from pathlib import Path
 
 import pytest
+from _data import ROOT
 
-pytestmark = pytest.mark.once
-
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
 #: What the last line of each page's examples prints.
 PRINTS = {
