@@ -34,14 +34,14 @@ class Batch(NamedTuple):
         The numbers of the queries among all queries of the source; of a subset, among those of the source that it was taken from.
         A batch may hold a query twice.
     gain : ndarray of float64, shape (n_rows,)
-    stay : ndarray of float64, shape (n_rows,), or (0,) where the utility has none
+    continuation : ndarray of float64, shape (n_rows,), or (0,) where the utility has none
         See `skfairrank.utilities.Tables`.
     weight : ndarray of float64, shape (n_queries,)
         Weights of the queries, of mean 1 over all queries of the source.
     key : numpy.uint64
         For the noise of sampled rankings.
-    worth : callable, or None
-        Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`.
+    utility : callable, or None
+        Of a utility that gain, discount and continuation do not say; see `skfairrank.utilities.Tables`.
     """
 
     X: np.ndarray
@@ -49,19 +49,19 @@ class Batch(NamedTuple):
     offsets: np.ndarray
     queries: np.ndarray
     gain: np.ndarray
-    stay: np.ndarray
+    continuation: np.ndarray
     weight: np.ndarray
     key: np.uint64
-    worth: Callable | None = None
+    utility: Callable | None = None
 
 
 class Rows(NamedTuple):
-    """Rows of some queries, query after query: `X`, `rows`, `gain` and `stay` as a `Batch` has them."""
+    """Rows of some queries, query after query: `X`, `rows`, `gain` and `continuation` as a `Batch` has them."""
 
     X: np.ndarray
     rows: np.ndarray
     gain: np.ndarray
-    stay: np.ndarray
+    continuation: np.ndarray
 
 
 class Batches(Protocol):
@@ -87,8 +87,8 @@ class Batches(Protocol):
         ...
 
     @property
-    def worth(self) -> Callable | None:
-        """Of a utility that gain, discount and stay do not say; see `skfairrank.utilities.Tables`."""
+    def utility(self) -> Callable | None:
+        """Of a utility that gain, discount and continuation do not say; see `skfairrank.utilities.Tables`."""
         ...
 
     @property
@@ -169,23 +169,28 @@ class ArrayBatches:
         return self.queries.sizes
 
     @property
-    def worth(self):
-        return self.tables.worth
+    def utility(self):
+        return self.tables.utility
 
     def __sizeof__(self) -> int:
         """With the bytes of X: from these Dask knows that it should send this once, and not with every task."""
         return super().__sizeof__() + self.X.nbytes
 
     @cached_property
-    def _stay(self) -> np.ndarray:
-        return np.empty(0) if self.tables.stay is None else self.tables.stay
+    def _continuation(self) -> np.ndarray:
+        return np.empty(0) if self.tables.continuation is None else self.tables.continuation
 
     def stream(self, batch_size, order_rng, noise_rng):
         return BatchStream(self, batch_size, order_rng, noise_rng)
 
     def read(self, chosen):
-        places, stay = self.queries.positions(chosen), self._stay
-        return Rows(self.X, self.queries.order[places], self.tables.gain[places], stay[places] if len(stay) else stay)
+        places, continuation = self.queries.positions(chosen), self._continuation
+        return Rows(
+            self.X,
+            self.queries.order[places],
+            self.tables.gain[places],
+            continuation[places] if len(continuation) else continuation,
+        )
 
     def first_rows(self, n_rows):
         return self.X, self.queries
@@ -200,17 +205,17 @@ class ArrayBatches:
                 offsets[first : last + 1] - offsets[first],
                 self.numbers[first:last],
                 self.tables.gain[rows],
-                self._stay[rows],
+                self._continuation[rows],
                 self.weights[first:last],
                 np.uint64(first),
-                self.tables.worth,
+                self.tables.utility,
             )
 
     def subset(self, chosen):
         queries = self.queries.subset(chosen)
         rows = self.queries.positions(chosen)
-        stay = None if self.tables.stay is None else self.tables.stay[rows]
-        tables = self.tables._replace(gain=self.tables.gain[rows], stay=stay)
+        continuation = None if self.tables.continuation is None else self.tables.continuation[rows]
+        tables = self.tables._replace(gain=self.tables.gain[rows], continuation=continuation)
         weights = self.weights[chosen] if self.is_weighted else None
         return ArrayBatches(
             self.X,
@@ -262,15 +267,23 @@ class BatchStream:
         chosen, self.stock = self.stock[: steps * B].reshape(steps, B), self.stock[steps * B :]
         offsets = np.zeros((steps, B + 1), np.int64)
         np.cumsum(source.sizes[chosen], axis=1, out=offsets[:, 1:])
-        X, rows, gain, stay = source.read(chosen.ravel())
+        X, rows, gain, continuation = source.read(chosen.ravel())
         numbers, weight, keys = source.numbers[chosen], source.weights[chosen], draw_keys(self.noise_rng, steps)
-        worth = source.worth
-        if self.are_of_one_size and not len(stay):  # as below, faster
-            columns = rows.reshape(steps, -1), offsets, numbers, gain.reshape(steps, -1), repeat(stay), weight, keys
-            return list(map(Batch, repeat(X), *columns, repeat(worth)))
+        utility = source.utility
+        if self.are_of_one_size and not len(continuation):  # as below, faster
+            columns = (
+                rows.reshape(steps, -1),
+                offsets,
+                numbers,
+                gain.reshape(steps, -1),
+                repeat(continuation),
+                weight,
+                keys,
+            )
+            return list(map(Batch, repeat(X), *columns, repeat(utility)))
         bounds = [0, *np.cumsum(offsets[:, -1]).tolist()]
         return [
-            Batch(X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], stay[lo:hi], weight[s], keys[s], worth)
+            Batch(X, rows[lo:hi], offsets[s], numbers[s], gain[lo:hi], continuation[lo:hi], weight[s], keys[s], utility)
             for s, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
         ]
 

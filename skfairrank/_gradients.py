@@ -14,7 +14,7 @@ import numpy as np
 from skfairrank._kernels import exact, gradients, ranks
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank.plackett_luce import check_exact_limit, sampled_worths
+from skfairrank.plackett_luce import check_exact_limit, sampled_utilities
 from skfairrank.utilities import Tables
 
 __all__ = ["Gradient", "PLRank", "Reinforce", "SubsetSum", "make_gradient"]
@@ -31,7 +31,7 @@ class Gradient(Protocol):
         Parameters
         ----------
         batch : skfairrank._batches.Batch
-            Of which `offsets`, `gain`, `stay`, `key` and `worth` are read.
+            Of which `offsets`, `gain`, `continuation`, `key` and `utility` are read.
         h : ndarray of float64, shape (n_rows,)
             Scores of the batch's rows.
         discount : ndarray of float64, shape (>= largest query size,)
@@ -46,7 +46,7 @@ class Gradient(Protocol):
         Raises
         ------
         ValueError
-            If it needs tables, and the batch's utility is known by the worth of whole rankings.
+            If it needs tables, and the batch's utility is known by the utility of whole rankings.
         """
         ...
 
@@ -74,22 +74,24 @@ class Reinforce:
     n_samples: int
 
     def __call__(self, batch, h, discount, gain=None):
-        if batch.worth is not None:
+        if batch.utility is not None:
             return self._of_whole_rankings(batch, h, discount, batch.gain if gain is None else gain)
         return self._estimate(gradients.reinforce, gradients.reinforce_work, batch, h, discount, gain)
 
     def _of_whole_rankings(self, batch, h, discount, gain):
         """Where only the utility itself knows what a ranking is worth: the rankings are drawn twice, alike."""
         gradient, n = np.empty(len(h)), self.n_samples
-        worths = sampled_worths(h, batch.offsets, batch.key, n, Tables(gain, discount, worth=batch.worth))
-        work = gradients.reinforce_work(len(h), worths.shape[1], n)
-        over_queries(gradients.reinforce_given, batch.offsets, work, h, batch.offsets, worths, batch.key, n, gradient)
-        return gradient, worths.mean(axis=0)
+        utilities = sampled_utilities(h, batch.offsets, batch.key, n, Tables(gain, discount, utility=batch.utility))
+        work = gradients.reinforce_work(len(h), utilities.shape[1], n)
+        over_queries(
+            gradients.reinforce_given, batch.offsets, work, h, batch.offsets, utilities, batch.key, n, gradient
+        )
+        return gradient, utilities.mean(axis=0)
 
     def _estimate(self, kernel, work, batch, h, discount, gain):
         gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
         gain = batch.gain if gain is None else gain
-        arguments = h, batch.offsets, gain, batch.stay, discount, batch.key, self.n_samples, gradient, utility
+        arguments = h, batch.offsets, gain, batch.continuation, discount, batch.key, self.n_samples, gradient, utility
         over_queries(kernel, batch.offsets, work(len(h), len(utility), self.n_samples), *arguments)
         return gradient, utility
 
@@ -127,7 +129,7 @@ class SubsetSum:
         _check_tables(batch)
         gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
         gain = batch.gain if gain is None else gain
-        arguments = h, batch.offsets, gain, batch.stay, discount, gradient, utility
+        arguments = h, batch.offsets, gain, batch.continuation, discount, gradient, utility
         over_queries(exact.exact_gradient, batch.offsets, 2.0 * exact.subset_work(np.diff(batch.offsets)), *arguments)
         return gradient, utility
 
@@ -142,10 +144,10 @@ class SubsetSum:
 
 
 def _check_tables(batch) -> None:
-    if batch.worth is not None:
+    if batch.utility is not None:
         raise ValueError(
-            'gradient="plrank", gradient="exact" and solver="lbfgs" need a utility that tables of gain, discount and stay say; '
-            "this one, as AveragePrecision, is known by the worth of whole rankings. Train for it by REINFORCE: "
+            'gradient="plrank", gradient="exact" and solver="lbfgs" need a utility of gain, discount and continuation; '
+            "this one, as AveragePrecision, is known by the utility of whole rankings. Train for it by REINFORCE: "
             'solver="adam", gradient="reinforce" (and give senstir_path its rhos).'
         )
 

@@ -30,7 +30,7 @@ NEEDS_CLOSED_FORM = (
     'solver="adam".'
 )
 NOTHING = Report()
-NO_STAY = np.empty(0)
+NO_CONTINUATION = np.empty(0)
 
 
 def state_of(part) -> dict:
@@ -186,6 +186,6 @@ class ExposureHinge(Regularizer):
         is_open = disparity > 0
         if is_open.any():
             gain = np.where(np.repeat(is_open, sizes), coefficient, 0.0)
-            unfair = batch._replace(gain=gain, stay=NO_STAY, worth=None)
+            unfair = batch._replace(gain=gain, continuation=NO_CONTINUATION, utility=None)
             in_scores -= self.strength * gradient(unfair, h, self.exposure)[0]
         return float((batch.weight * np.maximum(disparity, 0.0)).mean())

@@ -282,10 +282,10 @@ def grouped_expected_discounts(h, queries, discount, *, n_samples, random_state=
     return out
 
 
-def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_state=None, first_query=0):
-    """Expected worth of each query's ranking, shape (n_queries,), of a utility that expected discounts do not say.
+def grouped_expected_utility(h, queries, tables: Tables, *, n_samples, random_state=None, first_query=0):
+    """Expected utility of each query's ranking, shape (n_queries,), of a utility that expected discounts do not say.
 
-    That is one with chances to stay, or one that only its `worth` says, which has no exact expectation.
+    That is one with continuation probabilities, or one that only its `utility` says, which has no exact expectation.
 
     Parameters
     ----------
@@ -296,14 +296,14 @@ def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_stat
     n_samples : int or "exact"
     random_state : None, int, RandomState or Generator
     first_query : int
-        As for `grouped_expected_discounts`, where the utility has chances to stay.
+        As for `grouped_expected_discounts`, where the utility has continuation probabilities.
     """
     check_n_samples(n_samples)
-    if tables.worth is not None:
-        return _sampled_worth(h, queries, tables, n_samples, as_generator(random_state))
+    if tables.utility is not None:
+        return _sampled_utility(h, queries, tables, n_samples, as_generator(random_state))
     gradient, utility = np.empty(len(h)), np.empty(queries.n_queries)
-    stay = np.empty(0) if tables.stay is None else tables.stay
-    arguments = h, queries.offsets, tables.gain, stay, tables.discount
+    continuation = np.empty(0) if tables.continuation is None else tables.continuation
+    arguments = h, queries.offsets, tables.gain, continuation, tables.discount
     if n_samples == "exact":
         check_exact_limit(queries)
         work = 2.0 * _exact.subset_work(queries.sizes)
@@ -318,26 +318,26 @@ def grouped_expected_worth(h, queries, tables: Tables, *, n_samples, random_stat
     return utility
 
 
-def _sampled_worth(h, queries, tables, n_samples, rng):
+def _sampled_utility(h, queries, tables, n_samples, rng):
     """Mean worth of sampled rankings where only the utility itself knows it, block of queries by block of queries."""
     if n_samples == "exact":
         raise ValueError(
-            "n_samples=\"exact\" sums over subsets of a query's rows, by the utility's tables of gain, discount and stay; this "
-            "utility, as AveragePrecision, is known by the worth of whole rankings. Sample it: n_samples=100."
+            'n_samples="exact" needs a utility of gain, discount and continuation; this one, as AveragePrecision, is known by '
+            "the utility of whole rankings. Sample it: n_samples=100."
         )
-    offsets, worth, last = queries.offsets, np.empty(queries.n_queries), 0
+    offsets, mean, last = queries.offsets, np.empty(queries.n_queries), 0
     while last < queries.n_queries:
         first = last
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
         rows, key = slice(offsets[first], offsets[last]), draw_keys(rng, 1)[0]
         block = tables._replace(gain=tables.gain[rows])
         of_block = offsets[first : last + 1] - offsets[first]
-        worth[first:last] = sampled_worths(h[rows], of_block, key, int(n_samples), block).mean(axis=0)
-    return worth
+        mean[first:last] = sampled_utilities(h[rows], of_block, key, int(n_samples), block).mean(axis=0)
+    return mean
 
 
-def sampled_worths(h, offsets, key, n_samples: int, tables: Tables) -> np.ndarray:
-    """What the utility's `worth` says of sampled rankings, shape (n_samples, n_queries); the same at each call.
+def sampled_utilities(h, offsets, key, n_samples: int, tables: Tables) -> np.ndarray:
+    """What the utility's `utility` says of sampled rankings, shape (n_samples, n_queries); the same at each call.
 
     Parameters
     ----------
@@ -349,12 +349,12 @@ def sampled_worths(h, offsets, key, n_samples: int, tables: Tables) -> np.ndarra
         Of the noise.
     n_samples : int
     tables : skfairrank.utilities.Tables
-        With `worth`; gains are grouped by query.
+        With `utility`; gains are grouped by query.
 
     Raises
     ------
     ValueError
-        If `worth` does not return one number for each ranking.
+        If `utility` does not return one number for each ranking.
     """
     n_queries, ranks = len(offsets) - 1, np.empty((n_samples, len(h)), np.int64)
     work = _ranks.sampling_work(len(h), n_queries, n_samples)
@@ -362,15 +362,15 @@ def sampled_worths(h, offsets, key, n_samples: int, tables: Tables) -> np.ndarra
     ranks += np.repeat(offsets[:-1] - 1, np.diff(offsets))  # now places among all rows
     ranked = np.empty(ranks.shape)
     np.put_along_axis(ranked, ranks, tables.gain[None], axis=1)
-    return checked_worths(tables, ranked, offsets, (n_samples, n_queries))
+    return checked_utilities(tables, ranked, offsets, (n_samples, n_queries))
 
 
-def checked_worths(tables: Tables, ranked, offsets, shape) -> np.ndarray:
+def checked_utilities(tables: Tables, ranked, offsets, shape) -> np.ndarray:
     """The worth of ranked gains, from the utility's own method, which may be a user's."""
-    worths = np.asarray(tables.worth(ranked, offsets, tables.discount), dtype=np.float64)  # type: ignore[misc]
-    if worths.shape != shape or not np.isfinite(worths).all():
+    utilities = np.asarray(tables.utility(ranked, offsets, tables.discount), dtype=np.float64)  # type: ignore[misc]
+    if utilities.shape != shape or not np.isfinite(utilities).all():
         raise ValueError(
-            f"The utility's worth(gain, offsets, discount) returned an array of shape {worths.shape}, expected finite numbers of "
-            f"shape {shape}: one for each ranking and query, from gains of shape {ranked.shape}."
+            f"The utility's utility(gain, offsets, discount) returned an array of shape {utilities.shape}, expected finite "
+            f"numbers of shape {shape}: one for each ranking and query, from gains of shape {ranked.shape}."
         )
-    return np.ascontiguousarray(worths)
+    return np.ascontiguousarray(utilities)

@@ -3,7 +3,7 @@ r"""Policies: how scores become rankings, as the expected discount of each row's
 Every metric of the package but Kendall's tau is linear in these discounts, so any metric can be combined with any policy: by name
 (``policy="deterministic"``, ``policy="plackett_luce"``), as an object from this module, or as one of your own that has the method
 of `Policy`. The exceptions are utilities that ask what stands before a row, such as reciprocal rank and average precision: for
-these a policy has a second method, `expected_worth`.
+these a policy has a second method, `expected_utility`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from sklearn.utils import check_array
 
 from skfairrank._gains import descending_order, discounts, sorting_work
-from skfairrank._kernels.metrics import tie_averaged_worth, tie_averages
+from skfairrank._kernels.metrics import tie_averaged_utility, tie_averages
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank._validation import LARGEST_SCORE
 from skfairrank.plackett_luce import (
     check_n_samples,
-    checked_worths,
+    checked_utilities,
     grouped_expected_discounts,
-    grouped_expected_worth,
+    grouped_expected_utility,
 )
 from skfairrank.utilities import Tables
 
-__all__ = ["Deterministic", "Given", "PlackettLuce", "Policy"]
+__all__ = ["Deterministic", "RankProbabilities", "PlackettLuce", "Policy"]
 
 N_SAMPLES = 100
 TOLERANCE = 1e-6  # how far given probabilities may be from summing to one
@@ -42,7 +42,7 @@ class Policy(Protocol):
 
     Where the worth of a row depends on what stands before it (`skfairrank.utilities.ERR`, `AveragePrecision`), expected discounts
     do not say what a ranking is worth. A policy that knows its rankings whole may have a method
-    ``expected_worth(s, queries, tables)``, which returns the expected worth of each query's ranking, shape (n_queries,), for
+    ``expected_utility(s, queries, tables)``, which returns the expected utility of each query's ranking, shape (n_queries,), for
     `skfairrank.utilities.Tables` whose rows are grouped by query; `skfairrank.metrics.utility_score` asks for it.
     """
 
@@ -81,14 +81,14 @@ class Deterministic:
         over_queries(tie_averages, offsets, sorting_work(offsets), s, offsets, discount, out)
         return out
 
-    def expected_worth(self, s, queries, tables):
+    def expected_utility(self, s, queries, tables):
         offsets = queries.offsets
-        if tables.worth is not None:
+        if tables.utility is not None:
             ranked = tables.gain[descending_order(s, offsets)]
-            return checked_worths(tables, ranked, offsets, (queries.n_queries,))
+            return checked_utilities(tables, ranked, offsets, (queries.n_queries,))
         out = np.empty(queries.n_queries)
-        arguments = s, offsets, tables.gain, tables.stay, tables.discount, out
-        over_queries(tie_averaged_worth, offsets, sorting_work(offsets), *arguments)
+        arguments = s, offsets, tables.gain, tables.continuation, tables.discount, out
+        over_queries(tie_averaged_utility, offsets, sorting_work(offsets), *arguments)
         return out
 
 
@@ -140,8 +140,8 @@ class PlackettLuce:
             self._divided(s, queries), queries, discount, n_samples=self.n_samples, random_state=self.random_state
         )
 
-    def expected_worth(self, s, queries, tables):
-        return grouped_expected_worth(
+    def expected_utility(self, s, queries, tables):
+        return grouped_expected_utility(
             self._divided(s, queries), queries, tables, n_samples=self.n_samples, random_state=self.random_state
         )
 
@@ -154,7 +154,7 @@ class PlackettLuce:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Given:
+class RankProbabilities:
     """A policy that is known by its probabilities of ranks, whatever the scores: of a linear programme, or of another library.
 
     Parameters
@@ -173,9 +173,9 @@ class Given:
     Examples
     --------
     >>> from skfairrank.metrics import group_exposure_difference
-    >>> from skfairrank.policies import Given
+    >>> from skfairrank.policies import RankProbabilities
     >>> chance, kw = [[0.5, 0.5], [0.5, 0.5]], dict(qid=[0, 0], sensitive_features=["A", "B"])
-    >>> group_exposure_difference(None, policy=Given(chance), **kw)
+    >>> group_exposure_difference(None, policy=RankProbabilities(chance), **kw)
     0.0
     """
 
@@ -187,7 +187,7 @@ class Given:
         object.__setattr__(self, "P", P)
 
     def __repr__(self):
-        return f"Given(P of shape {self.P.shape})"
+        return f"RankProbabilities(P of shape {self.P.shape})"
 
     def expected_discounts(self, s, queries, discount):
         self._check(queries)
@@ -250,18 +250,18 @@ def expected_exposure(policy: Policy, s, queries: Queries, k: int | None = None)
     return policy.expected_discounts(s, queries, discounts(int(queries.sizes.max()), k))
 
 
-def expected_worth(policy: Policy, s, queries: Queries, tables: Tables) -> np.ndarray:
-    """Expected worth of each query's ranking under a utility, shape (n_queries,); scores grouped by query.
+def expected_utility(policy: Policy, s, queries: Queries, tables: Tables) -> np.ndarray:
+    """Expected utility of each query's ranking under a utility, shape (n_queries,); scores grouped by query.
 
     Raises
     ------
     TypeError
         If the utility asks what stands before a row, and the policy knows no more than the probabilities of ranks.
     """
-    if tables.stay is None and tables.worth is None:
+    if tables.continuation is None and tables.utility is None:
         expected = policy.expected_discounts(s, queries, tables.discount)
         return np.add.reduceat(tables.gain * expected, queries.offsets[:-1])
-    worth = getattr(policy, "expected_worth", None)
+    worth = getattr(policy, "expected_utility", None)
     if worth is None:
         raise TypeError(
             f"policy={policy!r} knows the probabilities of ranks, row by row, and what a row is worth under this utility depends "

@@ -1,16 +1,16 @@
-r"""Utilities of a ranking, as three tables: gain of a row, discount of a rank, and the chance to stay after a row.
+r"""Utilities of a ranking, as three tables: gain of a row, discount of a rank, and continuation after a row.
 
-The worth of a ranking with ranks r is
+The utility of a ranking with ranks r is
 
 .. math::
 
-    U(r) = \sum_i \mathrm{gain}_i \; \mathrm{discount}_{r(i)} \prod_{j:\ r(j) < r(i)} \mathrm{stay}_j ,
+    U(r) = \sum_i \mathrm{gain}_i \; \mathrm{discount}_{r(i)} \prod_{j:\ r(j) < r(i)} \mathrm{continuation}_j ,
 
 which is all that policies, policy gradients and metrics know of it. So a class here serves all of training and measuring once
 it fills the tables.
 
-A utility that no such tables can say, as average precision, has a method `worth` of ranked gains beside them. It can be measured
-on sorted and on sampled rankings, and REINFORCE can train for it, since that asks for nothing but the worth of sampled rankings.
+A utility that no such tables can say, as average precision, has a method `utility` of ranked gains beside them. It can be
+measured on sorted and on sampled rankings, and REINFORCE can train for it.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class Tables(NamedTuple):
         Grouped by query.
     discount : ndarray of float64, shape (largest query size,)
         ``discount[r - 1]`` belongs to rank r.
-    stay : ndarray of float64, shape (n_rows,), or None
+    continuation : ndarray of float64, shape (n_rows,), or None
         Chance that a user who has seen the row goes on to the next. None: always.
-    worth : callable, or None
-        Of a utility that gain, discount and stay do not say: `Utility.worth`. None: they do.
+    utility : callable, or None
+        Of a utility that gain, discount and continuation do not say: `Utility.utility`. None: they do.
     """
 
     gain: np.ndarray
     discount: np.ndarray
-    stay: np.ndarray | None = None
-    worth: Callable | None = None
+    continuation: np.ndarray | None = None
+    utility: Callable | None = None
 
 
 class Utility(BaseEstimator):
@@ -72,22 +72,22 @@ class Utility(BaseEstimator):
     needs_relevant_rows : bool
         Whether the worth is relative to the query's relevant rows, so that without any it would be 0/0. Metrics leave such
         queries out; where it is False they count as what the tables say, 0.
-    worth : callable, or None
-        None: the tables say all. Otherwise ``worth(gain, offsets, discount)`` takes the gains of ranked rows, each query's from
+    utility : callable, or None
+        None: the tables say all. Otherwise ``utility(gain, offsets, discount)`` takes the gains of ranked rows, each query's from
         the top, shape (n_rankings, n_rows) or (n_rows,), and returns the worth of the rankings, shape (n_rankings, n_queries)
         or (n_queries,). Only REINFORCE can train for such a utility.
     """
 
     _parameter_constraints: dict = {}
     needs_relevant_rows: bool = False
-    worth: Callable | None = None
+    utility: Callable | None = None
 
     def discount(self, n: int) -> np.ndarray:
         """Discount of the ranks 1 to n, shape (n,)."""
         raise NotImplementedError(f"{type(self).__name__} has no discount(n): the worth of a row at ranks 1 to n.")
 
     def gains(self, y: np.ndarray, offsets: np.ndarray, discount: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Gain of each row, and its chance to stay or None.
+        """Gain of each row, and its continuation probability or None.
 
         Parameters
         ----------
@@ -127,21 +127,21 @@ class Utility(BaseEstimator):
         """
         self._validate_params()
         discount = np.asarray(self.discount(int(np.diff(offsets).max())), dtype=np.float64)
-        gain, stay, last, n_queries = np.empty(len(y)), None, 0, len(offsets) - 1
+        gain, continuation, last, n_queries = np.empty(len(y)), None, 0, len(offsets) - 1
         while last < n_queries:
             first = last
             last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
             rows = slice(offsets[first], offsets[last])
             gain[rows], chance = self.gains(y[rows], offsets[first : last + 1] - offsets[first], discount)
             if chance is not None:
-                stay = np.empty(len(y)) if stay is None else stay
-                stay[rows] = chance
+                continuation = np.empty(len(y)) if continuation is None else continuation
+                continuation[rows] = chance
         if not np.isfinite(gain).all():
             raise ValueError(
                 f"{type(self).__name__} has gains that are not finite: relevances up to {y.max():g} are too large for it. Use "
                 'NDCG, whose gains are relative to the best ranking, or gain="linear".'
             )
-        return Tables(gain, discount, stay, self.worth)
+        return Tables(gain, discount, continuation, self.utility)
 
 
 class NDCG(Utility):
@@ -347,7 +347,7 @@ class AveragePrecision(ReciprocalRank):
 
     .. math:: \frac{1}{R} \sum_{i:\ y_i > 0} \frac{|\{j : y_j > 0,\ r(j) \le r(i)\}|}{r(i)} .
 
-    What a row adds depends on which rows stand before it, which no table of gains, discounts and chances to stay says. So only
+    What a row adds depends on which rows stand before it, which no tables of gain, discount and continuation say. So only
     REINFORCE can train for it (``solver="adam"``, ``gradient="reinforce"``), and there is no exact expectation of it.
 
     Parameters
@@ -369,7 +369,7 @@ class AveragePrecision(ReciprocalRank):
     def gains(self, y, offsets, discount):
         return _shares_of_relevant(y, offsets), None
 
-    def worth(self, gain, offsets, discount):
+    def utility(self, gain, offsets, discount):
         starts, sizes = offsets[:-1], np.diff(offsets)
         is_relevant = gain > 0
         found = np.cumsum(is_relevant, axis=-1)  # of all queries up to here, in whole numbers: exact

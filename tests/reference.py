@@ -51,25 +51,27 @@ def score_function(h, order):
     return 1.0 - choice_probabilities(h, order).sum(axis=0)
 
 
-def utility_of_order(gain, discount, order, stay=None):
+def utility_of_order(gain, discount, order, continuation=None):
     """Position by position: what the item there gives to those who get that far."""
     total, reach = 0.0, 1.0
     for j, i in enumerate(order):
         total += reach * gain[i] * discount[j]
-        reach *= 1.0 if stay is None else stay[i]
+        reach *= 1.0 if continuation is None else continuation[i]
     return float(total)
 
 
-def expected_utility(h, gain, discount, stay=None):
+def expected_utility(h, gain, discount, continuation=None):
     """Sum over all rankings."""
     orders, p = probabilities(h)
-    return float(sum(p_r * utility_of_order(gain, discount, order, stay) for p_r, order in zip(p, orders)))
+    return float(sum(p_r * utility_of_order(gain, discount, order, continuation) for p_r, order in zip(p, orders)))
 
 
-def expected_utility_gradient(h, gain, discount, stay=None):
+def expected_utility_gradient(h, gain, discount, continuation=None):
     """Sum over all rankings of probability times utility times the gradient of the log-probability."""
     orders, p = probabilities(h)
-    return sum(p_r * utility_of_order(gain, discount, r, stay) * score_function(h, r) for p_r, r in zip(p, orders))
+    return sum(
+        p_r * utility_of_order(gain, discount, r, continuation) * score_function(h, r) for p_r, r in zip(p, orders)
+    )
 
 
 def rank_probabilities(h):
@@ -109,29 +111,29 @@ def sampled_orders(h, noise):
     return np.argsort(-(h - np.log(noise)), axis=1, kind="stable")
 
 
-def reinforce(h, gain, discount, noise, stay=None):
+def reinforce(h, gain, discount, noise, continuation=None):
     """`reinforce_of_orders` for the rankings that the noise gives."""
-    return reinforce_of_orders(h, gain, discount, sampled_orders(h, noise), stay)
+    return reinforce_of_orders(h, gain, discount, sampled_orders(h, noise), continuation)
 
 
-def plrank(h, gain, discount, noise, stay=None):
+def plrank(h, gain, discount, noise, continuation=None):
     """`plrank_of_orders` for the rankings that the noise gives."""
-    return plrank_of_orders(h, gain, discount, sampled_orders(h, noise), stay)
+    return plrank_of_orders(h, gain, discount, sampled_orders(h, noise), continuation)
 
 
-def reinforce_of_orders(h, gain, discount, orders, stay=None):
+def reinforce_of_orders(h, gain, discount, orders, continuation=None):
     """Mean over samples of (utility - mean utility of the samples) times the score function; and the mean utility."""
-    utility = np.array([utility_of_order(gain, discount, order, stay) for order in orders])
+    utility = np.array([utility_of_order(gain, discount, order, continuation) for order in orders])
     scores = np.array([score_function(h, order) for order in orders])
     return ((utility - utility.mean())[:, None] * scores).mean(axis=0), utility.mean()
 
 
-def plrank_of_orders(h, gain, discount, orders, stay=None):
+def plrank_of_orders(h, gain, discount, orders, continuation=None):
     """PL-Rank (Oosterhuis 2021) with a baseline. At every position: the item chosen there gets what follows, less what followed
     there in the other samples (times the share of users who got there in this one), and all that were left give it back in
     proportion to their chances; the position's own reward counts in expectation."""
     N, n = orders.shape
-    stays = np.ones(orders.shape) if stay is None else stay[orders]
+    stays = np.ones(orders.shape) if continuation is None else continuation[orders]
     reach = np.array([[row[:j].prod() for j in range(n)] for row in stays])
     rewards = reach * gain[orders] * discount[:n]
     following = np.array([[row[j + 1 :].sum() for j in range(n)] for row in rewards])

@@ -15,7 +15,7 @@ from skfairrank.metrics import (
     group_skew,
 )
 from skfairrank.plackett_luce import rank_probabilities
-from skfairrank.policies import Given
+from skfairrank.policies import RankProbabilities
 
 pytestmark = pytest.mark.once
 
@@ -96,7 +96,7 @@ def test_group_metrics_of_a_policy_take_expected_shares(case):
         P[order, range(4)] += p
     common = {"qid": [5] * 4, "sensitive_features": g, **kw}
     exact = metric(s, policy="plackett_luce", n_samples="exact", **common)
-    assert exact == pytest.approx(metric(None, policy=Given(P), **common), rel=1e-10)
+    assert exact == pytest.approx(metric(None, policy=RankProbabilities(P), **common), rel=1e-10)
     rng = np.random.default_rng(0)
     sampled = metric(s, policy="plackett_luce", n_samples=2000, random_state=rng, **common)
     assert sampled == pytest.approx(exact, abs=0.05)
@@ -165,7 +165,7 @@ def test_expected_exposure_loss_by_all_permutations(y, patience):
     assert loss == pytest.approx(np.sum((got - wanted) ** 2), rel=1e-9)
     assert disparity == pytest.approx(got @ got, rel=1e-9) and relevance == pytest.approx(got @ wanted, rel=1e-9)
     assert loss == pytest.approx(disparity - 2 * relevance + wanted @ wanted, abs=1e-12)
-    given = Given(rank_probabilities(s, qid=[0] * n))
+    given = RankProbabilities(rank_probabilities(s, qid=[0] * n))
     assert expected_exposure_loss(y, None, qid=[0] * n, patience=patience, policy=given) == pytest.approx(loss)
 
 

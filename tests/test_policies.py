@@ -26,7 +26,7 @@ from skfairrank.metrics import (
     ndcg_score,
 )
 from skfairrank.plackett_luce import rank_probabilities
-from skfairrank.policies import Deterministic, Given, PlackettLuce
+from skfairrank.policies import Deterministic, PlackettLuce, RankProbabilities
 
 pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")]
 every_metric = pytest.mark.parametrize("name", METRICS)
@@ -59,7 +59,7 @@ POLICIES = {
     ),
     "cool": (lambda P: {"policy": PlackettLuce(0.3, "exact")}, lambda s, of_query: policy_plackett_luce(s / 0.3)),
     "hot": (lambda P: {"policy": PlackettLuce(4.0, "exact")}, lambda s, of_query: policy_plackett_luce(s / 4.0)),
-    "Given": (lambda P: {"policy": Given(P)}, lambda s, of_query: of_query),
+    "RankProbabilities": (lambda P: {"policy": RankProbabilities(P)}, lambda s, of_query: of_query),
 }
 
 
@@ -89,7 +89,7 @@ def test_given_rank_probabilities_are_the_policy_they_are_from(name):
     expected = METRICS[name](data, reduce=None, policy=PlackettLuce(n_samples="exact"))
     for given in (P, wide, P.tolist()):
         for each in (data, replace(data, s=None)):
-            got = METRICS[name](each, reduce=None, policy=Given(given))
+            got = METRICS[name](each, reduce=None, policy=RankProbabilities(given))
             np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-14)
 
 
@@ -99,7 +99,10 @@ def test_rows_of_given_probabilities_follow_the_callers_rows(name):
     data = random_data(rng, SIZES)
     _, P = mixture(rng, data.qid)
     rows = rng.permutation(len(P))
-    values = [METRICS[name](each, reduce=None, policy=Given(p)) for each, p in ((data, P), (data.take(rows), P[rows]))]
+    values = [
+        METRICS[name](each, reduce=None, policy=RankProbabilities(p))
+        for each, p in ((data, P), (data.take(rows), P[rows]))
+    ]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
@@ -226,7 +229,13 @@ def test_disparity_of_many_groups_is_that_of_the_worst_pair():
     P = rank_probabilities(data.s, qid=data.qid)
     exposure = P @ (1 / np.log2(np.arange(6) + 2))
     got = group_exposure_disparity(
-        data.y, None, qid=data.qid, sensitive_features=g, policy=Given(P), reduce=None, replace_undefined_by=np.nan
+        data.y,
+        None,
+        qid=data.qid,
+        sensitive_features=g,
+        policy=RankProbabilities(P),
+        reduce=None,
+        replace_undefined_by=np.nan,
     )
     for value, q in zip(got, np.unique(data.qid), strict=True):
         worst = np.nan
@@ -300,16 +309,16 @@ def test_given_probabilities_are_checked_and_the_query_named(change, fault):
     row, columns, values = change
     query = qid[row]
     kw = {"qid": qid, "sensitive_features": [0, 0, 1, 1, 1]}
-    assert np.isfinite(group_exposure_difference(None, policy=Given(P + 1e-9), **kw))
+    assert np.isfinite(group_exposure_difference(None, policy=RankProbabilities(P + 1e-9), **kw))
     P[row, columns] = values
     with pytest.raises(ValueError, match=rf"P of query '{query}', of {qid.count(query)} rows, has a {fault}"):
-        group_exposure_difference(None, policy=Given(P), **kw)
+        group_exposure_difference(None, policy=RankProbabilities(P), **kw)
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (5, 2)])
 def test_given_probabilities_of_other_rows_are_refused(shape):
     with pytest.raises(ValueError, match=rf"P has shape \({shape[0]}, {shape[1]}\) for 5 rows in queries of up to 3"):
-        ndcg_score([1, 0, 1, 0, 0], None, qid=[0, 0, 1, 1, 1], policy=Given(np.ones(shape)))
+        ndcg_score([1, 0, 1, 0, 0], None, qid=[0, 0, 1, 1, 1], policy=RankProbabilities(np.ones(shape)))
 
 
 def test_bad_settings_are_refused():
@@ -321,7 +330,7 @@ def test_bad_settings_are_refused():
             PlackettLuce(n_samples=wrong)
     for wrong in ([0.5, 0.5], [["a"]], 3.0, None):
         with pytest.raises(ValueError):
-            Given(wrong)
+            RankProbabilities(wrong)
 
 
 # In scorers.

@@ -1,4 +1,4 @@
-"""Gradients of the expected utility in the scores: REINFORCE, PL-Rank and the exact sum; with and without stay."""
+"""Gradients of the expected utility in the scores: REINFORCE, PL-Rank and the exact sum; with and without continuation."""
 
 import itertools
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ UTILITIES = ["ndcg", "ndcg@2", "mrr", "err"]
 
 
 def tables(utility, y, offsets):
-    """Gain and stay (or None) by row, discount by rank."""
+    """Gain and continuation (or None) by row, discount by rank."""
     n = int(np.diff(offsets).max())
     if utility == "mrr":
         relevant = (y > 2).astype(float)
@@ -39,18 +39,24 @@ def tables(utility, y, offsets):
 
 
 def problem(seed=0, sizes=SIZES, scale=1.5, utility="ndcg"):
-    """Scores, gains, discounts and stay (or None) of queries of several sizes, and their offsets."""
+    """Scores, gains, discounts and continuation (or None) of queries of several sizes, and their offsets."""
     rng = np.random.default_rng(seed)
     offsets = np.r_[0, np.cumsum(sizes)]
     y = rng.integers(0, 4, offsets[-1]).astype(float)
     y[offsets[:-1]] = 3  # something to gain in every query
-    gain, stay, discount = tables(utility, y, offsets)
-    return rng.normal(scale=scale, size=len(y)), gain, discount, stay, offsets
+    gain, continuation, discount = tables(utility, y, offsets)
+    return rng.normal(scale=scale, size=len(y)), gain, discount, continuation, offsets
 
 
-def run(kind, h, gain, discount, stay, offsets, key=KEY, n_samples=0):
+def run(kind, h, gain, discount, continuation, offsets, key=KEY, n_samples=0):
     """Gradient and utility, by the object that a ranker would ask."""
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0) if stay is None else stay, key=key, worth=None)
+    batch = SimpleNamespace(
+        offsets=offsets,
+        gain=gain,
+        continuation=np.empty(0) if continuation is None else continuation,
+        key=key,
+        utility=None,
+    )
     return make_gradient(kind, n_samples)(batch, h, discount)
 
 
@@ -61,9 +67,9 @@ def sampled_orders(h, offsets, n_samples, key=KEY):
     return [np.argsort(found[:, lo:hi], axis=1) for lo, hi in itertools.pairwise(offsets)]
 
 
-def one_query(q, offsets, h, gain, stay):
+def one_query(q, offsets, h, gain, continuation):
     mine = slice(offsets[q], offsets[q + 1])
-    return h[mine], gain[mine], None if stay is None else stay[mine]
+    return h[mine], gain[mine], None if continuation is None else continuation[mine]
 
 
 # The exact sum
@@ -73,10 +79,10 @@ def one_query(q, offsets, h, gain, stay):
 @pytest.mark.parametrize("scale", [0.0, 1.5, 30.0, 1000.0])
 def test_the_exact_gradient_is_the_sum_over_all_rankings(scale, utility):
     """Scores from equal to so far apart that their weights underflow."""
-    h, gain, discount, stay, offsets = problem(3, sizes=(*SIZES, 6), scale=scale, utility=utility)
-    gradient, found = run("exact", h, gain, discount, stay, offsets)
+    h, gain, discount, continuation, offsets = problem(3, sizes=(*SIZES, 6), scale=scale, utility=utility)
+    gradient, found = run("exact", h, gain, discount, continuation, offsets)
     for q in range(len(offsets) - 1):
-        s, g, t = one_query(q, offsets, h, gain, stay)
+        s, g, t = one_query(q, offsets, h, gain, continuation)
         expected = reference.expected_utility_gradient(s, g, discount, t)
         assert gradient[offsets[q] : offsets[q + 1]] == pytest.approx(expected, rel=1e-10, abs=1e-13)
         assert found[q] == pytest.approx(reference.expected_utility(s, g, discount, t), rel=1e-12)
@@ -85,9 +91,9 @@ def test_the_exact_gradient_is_the_sum_over_all_rankings(scale, utility):
 @pytest.mark.parametrize("utility", UTILITIES)
 def test_the_exact_gradient_is_the_slope_of_the_expected_utility(utility):
     """Against finite differences of the sum over all permutations: no formula of a gradient is shared."""
-    h, gain, discount, stay, offsets = problem(4, sizes=(5,), utility=utility)
-    gradient, _ = run("exact", h, gain, discount, stay, offsets)
-    slope = reference.finite_difference(lambda s: reference.expected_utility(s, gain, discount, stay), h)
+    h, gain, discount, continuation, offsets = problem(4, sizes=(5,), utility=utility)
+    gradient, _ = run("exact", h, gain, discount, continuation, offsets)
+    slope = reference.finite_difference(lambda s: reference.expected_utility(s, gain, discount, continuation), h)
     assert gradient == pytest.approx(slope, abs=1e-9)
     assert np.abs(slope).max() > 1e-3
 
@@ -121,10 +127,10 @@ def test_the_reciprocal_rank_of_two_items_by_hand(kind):
 @pytest.mark.parametrize("n_samples", [2, 8, 17])
 def test_sampled_gradients_are_those_of_their_rankings(kind, utility, scale, n_samples):
     """By the definitions, ranking by ranking; scores from equal to so far apart that their weights underflow."""
-    h, gain, discount, stay, offsets = problem(1, scale=scale, utility=utility)
-    gradient, found = run(kind, h, gain, discount, stay, offsets, KEY, n_samples)
+    h, gain, discount, continuation, offsets = problem(1, scale=scale, utility=utility)
+    gradient, found = run(kind, h, gain, discount, continuation, offsets, KEY, n_samples)
     for q, orders in enumerate(sampled_orders(h, offsets, n_samples)):
-        s, g, t = one_query(q, offsets, h, gain, stay)
+        s, g, t = one_query(q, offsets, h, gain, continuation)
         expected = TWINS[kind](s, g, discount, orders, t)
         if q != 1:  # of one item: exactly zero, which has a test of its own
             assert gradient[offsets[q] : offsets[q + 1]] == pytest.approx(expected[0], rel=1e-10, abs=1e-13)
@@ -137,10 +143,12 @@ def test_sampled_gradients_are_those_of_their_rankings(kind, utility, scale, n_s
 @pytest.mark.parametrize("n_samples", [2, 9, 17])
 def test_sampled_gradients_of_long_and_short_queries_in_one_call(kind, utility, scale, n_samples):
     """Sizes on both sides of powers of two; what a query leaves behind must not reach the next."""
-    h, gain, discount, stay, offsets = problem(13, (130, 3, 70, 17, 5, 129, 9, 2, 31, 63, 64, 65), scale, utility)
-    gradient, found = run(kind, h, gain, discount, stay, offsets, KEY, n_samples)
+    h, gain, discount, continuation, offsets = problem(
+        13, (130, 3, 70, 17, 5, 129, 9, 2, 31, 63, 64, 65), scale, utility
+    )
+    gradient, found = run(kind, h, gain, discount, continuation, offsets, KEY, n_samples)
     for q, orders in enumerate(sampled_orders(h, offsets, n_samples)):
-        s, g, t = one_query(q, offsets, h, gain, stay)
+        s, g, t = one_query(q, offsets, h, gain, continuation)
         expected = TWINS[kind](s, g, discount, orders, t)
         assert gradient[offsets[q] : offsets[q + 1]] == pytest.approx(expected[0], rel=1e-9, abs=1e-12)
         assert found[q] == pytest.approx(expected[1], rel=1e-12)
@@ -157,18 +165,18 @@ def expectation(estimate, h, n_samples):
 @pytest.mark.parametrize("n_samples", [2, 3])
 def test_reinforce_is_1_minus_1_over_n_times_the_gradient_in_expectation(n_samples, utility):
     """The mean of the samples contains the sample itself."""
-    h, gain, discount, stay, _ = problem(5, sizes=(3,), utility=utility)
-    found = expectation(lambda orders: TWINS["reinforce"](h, gain, discount, orders, stay), h, n_samples)
-    true = reference.expected_utility_gradient(h, gain, discount, stay)
+    h, gain, discount, continuation, _ = problem(5, sizes=(3,), utility=utility)
+    found = expectation(lambda orders: TWINS["reinforce"](h, gain, discount, orders, continuation), h, n_samples)
+    true = reference.expected_utility_gradient(h, gain, discount, continuation)
     assert found == pytest.approx((1 - 1 / n_samples) * true, abs=1e-14)
 
 
 @pytest.mark.parametrize("utility", UTILITIES)
 @pytest.mark.parametrize("n, n_samples", [(4, 1), (3, 2), (3, 3)])
 def test_pl_rank_is_unbiased(n, n_samples, utility):
-    h, gain, discount, stay, _ = problem(5, sizes=(n,), utility=utility)
-    found = expectation(lambda orders: TWINS["plrank"](h, gain, discount, orders, stay), h, n_samples)
-    assert found == pytest.approx(reference.expected_utility_gradient(h, gain, discount, stay), abs=1e-14)
+    h, gain, discount, continuation, _ = problem(5, sizes=(n,), utility=utility)
+    found = expectation(lambda orders: TWINS["plrank"](h, gain, discount, orders, continuation), h, n_samples)
+    assert found == pytest.approx(reference.expected_utility_gradient(h, gain, discount, continuation), abs=1e-14)
 
 
 def estimates(kind, problem, n_samples, repeats):
@@ -203,8 +211,8 @@ def test_pl_rank_varies_less_than_reinforce(utility, scale, n):
 @pytest.mark.parametrize("utility", UTILITIES)
 def test_gradients_sum_to_zero_over_a_query(kind, utility):
     """The policy does not notice a constant added to all scores of a query."""
-    h, gain, discount, stay, offsets = problem(8, utility=utility)
-    gradient, _ = run(kind, h, gain, discount, stay, offsets, KEY, 10)
+    h, gain, discount, continuation, offsets = problem(8, utility=utility)
+    gradient, _ = run(kind, h, gain, discount, continuation, offsets, KEY, 10)
     assert np.add.reduceat(gradient, offsets[:-1]) == pytest.approx(0, abs=1e-14)
 
 
@@ -245,7 +253,7 @@ def test_queries_without_a_choice_have_exactly_zero_gradient(kind, y, scale):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "gain, stay, worth",
+    "gain, continuation, worth",
     [
         ([0.3, 0.3, 0.3], [0.7, 0.7, 0.7], 0.3 * (1 + 0.7 / 2 + 0.49 / 3)),
         ([0.0, 0.0, 0.0], [0.2, 0.9, 1.0], 0.0),
@@ -253,16 +261,16 @@ def test_queries_without_a_choice_have_exactly_zero_gradient(kind, y, scale):
         ([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 1.0),
     ],
 )
-def test_so_have_queries_of_items_that_are_alike_also_in_what_they_let_stay(kind, gain, stay, worth):
+def test_so_have_queries_of_items_that_are_alike_also_in_what_they_let_stay(kind, gain, continuation, worth):
     n = len(gain)
-    given = np.arange(n) * 0.7, np.array(gain), 1 / np.arange(1.0, n + 1), np.array(stay), np.array([0, n])
+    given = np.arange(n) * 0.7, np.array(gain), 1 / np.arange(1.0, n + 1), np.array(continuation), np.array([0, n])
     gradient, utility = run(kind, *given, KEY, 4)
     assert (gradient == 0).all() and utility[0] == pytest.approx(worth, rel=1e-14)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_items_of_equal_gain_differ_by_what_they_let_stay(kind):
-    """Two items of gain 1 and discount 1: the worth is 1 + the first one's stay, so dU/dh_1 = p (1 - p) (stay_1 - stay_2)."""
+    """Two items of gain 1 and discount 1: the worth is 1 + the first one's continuation, so dU/dh_1 = p (1 - p) (c_1 - c_2)."""
     h, offsets = np.log([3.0, 1.0]), np.array([0, 2])
     gradient, utility = run(kind, h, np.ones(2), np.ones(2), np.array([0.9, 0.1]), offsets, KEY, 20_000)
     p, tolerance = 0.75, 1e-12 if kind == "exact" else 0.01
@@ -273,22 +281,22 @@ def test_items_of_equal_gain_differ_by_what_they_let_stay(kind):
 @pytest.mark.parametrize("kind", TWINS)
 def test_a_policy_that_has_decided_has_no_gradient_from_what_never_varies(kind):
     """Every sample is the same ranking: REINFORCE is exactly zero, PL-Rank as small as the chances that are left."""
-    h, gain, discount, stay, offsets = problem(16, sizes=(5,), utility="err")
-    gradient, _ = run(kind, np.argsort(h) * 100.0, gain, discount, stay, offsets, KEY, 20)
+    h, gain, discount, continuation, offsets = problem(16, sizes=(5,), utility="err")
+    gradient, _ = run(kind, np.argsort(h) * 100.0, gain, discount, continuation, offsets, KEY, 20)
     assert (gradient == 0).all() if kind == "reinforce" else np.abs(gradient).max() < 1e-15
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("utility", ["ndcg", "err"])
 def test_a_query_without_a_choice_leaves_its_neighbours_alone(kind, utility):
-    h, gain, discount, stay, offsets = problem(9, utility=utility)
-    alone = run(kind, h, gain, discount, stay, offsets, KEY, 6)
-    more = None if stay is None else np.r_[stay, 1.0]
+    h, gain, discount, continuation, offsets = problem(9, utility=utility)
+    alone = run(kind, h, gain, discount, continuation, offsets, KEY, 6)
+    more = None if continuation is None else np.r_[continuation, 1.0]
     beside = run(kind, np.r_[h, 0.5], np.r_[gain, 0.0], discount, more, np.r_[offsets, offsets[-1] + 1], KEY, 6)
     np.testing.assert_array_equal(beside[0][:-1], alone[0])
     np.testing.assert_array_equal(beside[1][:-1], alone[1])
     gain[offsets[1] : offsets[3]] = 0.0
-    beside = run(kind, h, gain, discount, stay, offsets, KEY, 6)
+    beside = run(kind, h, gain, discount, continuation, offsets, KEY, 6)
     assert (beside[0][offsets[1] : offsets[3]] == 0).all()
     for rows in (slice(0, offsets[1]), slice(offsets[3], None)):
         np.testing.assert_array_equal(beside[0][rows], alone[0][rows])
@@ -336,10 +344,10 @@ def test_one_score_far_below_leaves_the_gradient_of_the_others(kind, utility, fa
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf])
 def test_scores_that_are_no_numbers_give_ranks_all_the_same(kind, n, bad):
     """Between two checks of a training that diverges; a rank beyond the last would read past the end of a table."""
-    scores, gain, discount, stay, offsets = problem(14, sizes=(n,))
+    scores, gain, discount, continuation, offsets = problem(14, sizes=(n,))
     for h in (np.where(np.arange(n) == 1, bad, scores), np.full(n, bad)):
         with np.errstate(all="ignore"):
-            _, utility = run(kind, h, gain, discount, stay, offsets, KEY, 9)
+            _, utility = run(kind, h, gain, discount, continuation, offsets, KEY, 9)
         assert (np.sort(sampled_orders(h, offsets, 9)[0], axis=1) == np.arange(n)).all()
         assert np.isnan(utility[0]) or 0 <= utility[0] <= 1 + 1e-12
 
@@ -352,9 +360,15 @@ def test_scores_that_are_no_numbers_give_ranks_all_the_same(kind, n, bad):
 @pytest.mark.parametrize("scale", [1.0, 400.0])
 def test_blocks_of_queries_give_the_bits_of_all_at_once(kind, utility, scale):
     """As threads treat them. The numbers of queries, and with them the noise, are those among all."""
-    h, gain, discount, stay, offsets = problem(11, SIZES * 30, scale, utility)
+    h, gain, discount, continuation, offsets = problem(11, SIZES * 30, scale, utility)
     gradient = make_gradient(kind, 7)
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0) if stay is None else stay, key=KEY, worth=None)
+    batch = SimpleNamespace(
+        offsets=offsets,
+        gain=gain,
+        continuation=np.empty(0) if continuation is None else continuation,
+        key=KEY,
+        utility=None,
+    )
     whole = gradient(batch, h, discount)
     cut = 77
     before = SimpleNamespace(**{**vars(batch), "offsets": offsets[: cut + 1]})
@@ -365,10 +379,10 @@ def test_blocks_of_queries_give_the_bits_of_all_at_once(kind, utility, scale):
 
 @pytest.mark.parametrize("utility", ["ndcg", "err"])
 def test_the_exact_gradient_does_not_depend_on_neighbours_of_the_same_size(utility):
-    h, gain, discount, stay, offsets = problem(12, sizes=(6,) * 70, utility=utility)
-    together = run("exact", h, gain, discount, stay, offsets)
+    h, gain, discount, continuation, offsets = problem(12, sizes=(6,) * 70, utility=utility)
+    together = run("exact", h, gain, discount, continuation, offsets)
     for q in (0, 63, 64, 69):
-        s, g, t = one_query(q, offsets, h, gain, stay)
+        s, g, t = one_query(q, offsets, h, gain, continuation)
         alone = run("exact", s.copy(), g.copy(), discount, None if t is None else t.copy(), np.array([0, 6]))
         np.testing.assert_array_equal(alone[0], together[0][offsets[q] : offsets[q + 1]])
         assert alone[1][0] == together[1][q]
@@ -381,7 +395,7 @@ def test_the_exact_gradient_does_not_depend_on_neighbours_of_the_same_size(utili
 def test_expected_discounts_are_those_of_the_gradients_rankings(gradient):
     """So the utility is the sum of gains times expected discounts."""
     h, gain, discount, _, offsets = problem(17)
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0), key=KEY, worth=None)
+    batch = SimpleNamespace(offsets=offsets, gain=gain, continuation=np.empty(0), key=KEY, utility=None)
     _, utility = gradient(batch, h, discount)
     expected = gradient.expected_discounts(batch, h, discount)
     assert np.add.reduceat(gain * expected, offsets[:-1]) == pytest.approx(utility, rel=1e-12)
@@ -391,7 +405,7 @@ def test_expected_discounts_are_those_of_the_gradients_rankings(gradient):
 def test_other_gains_take_the_place_of_the_batchs(gradient):
     """Fair-PG-Rank changes them in every step."""
     h, gain, discount, _, offsets = problem(17)
-    batch = SimpleNamespace(offsets=offsets, gain=gain, stay=np.empty(0), key=KEY, worth=None)
+    batch = SimpleNamespace(offsets=offsets, gain=gain, continuation=np.empty(0), key=KEY, utility=None)
     other = np.random.default_rng(0).normal(size=len(h))
     expected = gradient(SimpleNamespace(**{**vars(batch), "gain": other}), h, discount)
     found = gradient(batch, h, discount, other)

@@ -43,10 +43,12 @@ def expected(s, y, worth):
 def batch_of(utility, sizes, y, key=7):
     offsets = np.r_[0, np.cumsum(sizes)]
     tables = utility.tables(y, offsets)
-    stay = np.empty(0) if tables.stay is None else tables.stay
+    continuation = np.empty(0) if tables.continuation is None else tables.continuation
     n = len(sizes)
     X, numbers = np.empty((len(y), 0)), np.arange(n)
-    batch = Batch(X, np.arange(len(y)), offsets, numbers, tables.gain, stay, np.ones(n), np.uint64(key), tables.worth)
+    batch = Batch(
+        X, np.arange(len(y)), offsets, numbers, tables.gain, continuation, np.ones(n), np.uint64(key), tables.utility
+    )
     return batch, tables.discount
 
 
@@ -60,12 +62,12 @@ def gradient_by_differences(s, y, worth, step=1e-5):
 def test_the_tables_give_the_worth_of_every_ranking(name):
     """sum_i gain_i discount_r(i) prod_{j before i} stay_j, for all 120 orders."""
     utility, worth = UTILITIES[name]
-    gain, discount, stay, _ = utility.tables(Y, np.array([0, len(Y)]))
+    gain, discount, continuation, _ = utility.tables(Y, np.array([0, len(Y)]))
     for order in itertools.permutations(range(len(Y))):
         total, goes_on = 0.0, 1.0
         for j, i in enumerate(order):
             total += goes_on * gain[i] * discount[j]
-            goes_on *= 1.0 if stay is None else stay[i]
+            goes_on *= 1.0 if continuation is None else continuation[i]
         assert total == pytest.approx(worth(Y[list(order)]), abs=1e-12)
 
 
@@ -133,7 +135,7 @@ def test_rankings_that_are_worth_the_same_have_no_gradient():
 
 @pytest.mark.parametrize("name", ["NDCG@3", "DCG", "recall@2", "RBP"])
 def test_the_worth_of_whole_rankings_trains_as_the_tables_do(name):
-    """A utility by tables, said once more by a `worth`: the same rankings, the same gradients."""
+    """A utility by tables, said once more by a `utility`: the same rankings, the same gradients."""
     tables_say = UTILITIES[name][0]
     rng = np.random.default_rng(2)
     sizes = [5, 1, 40, 17]
@@ -141,13 +143,13 @@ def test_the_worth_of_whole_rankings_trains_as_the_tables_do(name):
     s[sizes[0] + 1 :] *= rng.choice([1.0, 400.0], sum(sizes) - sizes[0] - 1)
     batch, discount = batch_of(tables_say, sizes, y)
 
-    def worth(gain, offsets, discount):
+    def utility(gain, offsets, discount):
         return np.stack(
             [gain[:, a:b] @ discount[: b - a] for a, b in zip(offsets[:-1], offsets[1:], strict=True)], axis=1
         )
 
     for found, expected_ in zip(
-        Reinforce(13)(batch._replace(worth=worth), s, discount), Reinforce(13)(batch, s, discount), strict=True
+        Reinforce(13)(batch._replace(utility=utility), s, discount), Reinforce(13)(batch, s, discount), strict=True
     ):
         np.testing.assert_allclose(found, expected_, rtol=1e-9, atol=1e-12)
 
@@ -166,10 +168,10 @@ def test_only_reinforce_trains_for_what_no_table_says(name, settings):
 
 def test_a_worth_of_the_wrong_shape_is_refused():
     class Sum(NDCG):
-        def worth(self, gain, offsets, discount):
+        def utility(self, gain, offsets, discount):
             return gain.sum(axis=-1)
 
-    with pytest.raises(ValueError, match="worth.*shape"):
+    with pytest.raises(ValueError, match="utility.*shape"):
         PlackettLuceRanker(utility=Sum(), max_iter=2).fit(TASK.data, TASK.target, qid=TASK.qid)
 
 

@@ -15,7 +15,7 @@ from utilities_under_test import TABLES, UTILITIES, WHOLE
 from skfairrank import utilities
 from skfairrank.metrics import make_utility_scorer, ndcg_score, stochastic_ndcg_score, utility_score
 from skfairrank.plackett_luce import rank_probabilities
-from skfairrank.policies import Deterministic, Given, PlackettLuce
+from skfairrank.policies import Deterministic, PlackettLuce, RankProbabilities
 from skfairrank.utilities import ERR, NDCG, RBP, AveragePrecision, PrecisionAtK, RecallAtK, ReciprocalRank
 
 pytestmark = pytest.mark.once
@@ -117,7 +117,7 @@ def test_ndcg_score_and_stochastic_ndcg_score_are_special_cases(settings):
 def test_given_probabilities_of_ranks_say_what_is_worth_by_position(name):
     y, s, qid = queries(6)
     utility, worth = UTILITIES[name]
-    given = Given(rank_probabilities(s, qid=qid))
+    given = RankProbabilities(rank_probabilities(s, qid=qid))
     found = utility_score(y, None, qid=qid, utility=utility, policy=given, reduce=None)
     np.testing.assert_allclose(found, by_counting(y, s, qid, worth, policy_plackett_luce), atol=1e-10)
 
@@ -126,7 +126,9 @@ def test_given_probabilities_of_ranks_say_what_is_worth_by_position(name):
 def test_given_probabilities_of_ranks_say_nothing_of_what_stands_before(name):
     y, s, qid = queries(6)
     with pytest.raises(TypeError, match="rows before it.*plackett_luce"):
-        utility_score(y, None, qid=qid, utility=UTILITIES[name][0], policy=Given(rank_probabilities(s, qid=qid)))
+        utility_score(
+            y, None, qid=qid, utility=UTILITIES[name][0], policy=RankProbabilities(rank_probabilities(s, qid=qid))
+        )
 
 
 def test_there_is_no_exact_expectation_where_no_table_says_what_a_ranking_is_worth():

@@ -80,7 +80,7 @@ class OfPairs:
         return slope, curvature, np.add.reduceat(worth, batch.offsets[:-1])
 
     def check(self, queries, tables):
-        if tables.stay is not None or tables.worth is not None:
+        if tables.continuation is not None or tables.utility is not None:
             raise ValueError(
                 'gradient="lambdarank" weighs pairs by gains and discounts, and this utility is more: what a row adds depends '
                 'on those above it. Use gradient="plrank", or gradient="reinforce".'

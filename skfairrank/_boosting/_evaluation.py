@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairrank._queries import Queries
 from skfairrank._validation import check_relevance
-from skfairrank.policies import Deterministic, expected_worth
+from skfairrank.policies import Deterministic, expected_utility
 from skfairrank.utilities import Utility
 
 __all__ = ["SortedUtility"]
@@ -45,4 +45,4 @@ class SortedUtility:
         queries = Queries.from_qid(qid, len(qid))
         tables = self.utility.tables(check_relevance(y_true)[rows], queries.offsets)
         scores = np.asarray(y_pred, dtype=np.float64)[rows]
-        return self.name, float(expected_worth(Deterministic(), scores, queries, tables).mean()), True
+        return self.name, float(expected_utility(Deterministic(), scores, queries, tables).mean()), True

@@ -249,10 +249,10 @@ class SenSTIRBoostingRanker(QueryRanker):
             offsets=queries.offsets,
             queries=np.arange(queries.n_queries),
             gain=tables.gain,
-            stay=np.empty(0) if tables.stay is None else tables.stay,
+            continuation=np.empty(0) if tables.continuation is None else tables.continuation,
             weight=weight,
             key=np.uint64(0),
-            worth=tables.worth,
+            utility=tables.utility,
         )
         report = _Report(type(self).__name__, n_rounds) if self.verbose else None
         return FairObjective(batch, tables.discount, derivatives, adversary, as_generator(self.random_state), report)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.ragged import WIDE, is_worth_the_same, score_range, widest
+from skfairrank._kernels.ragged import WIDE, all_have_one_utility, score_range, widest
 from skfairrank._kernels.sorting import stable_order
 from skfairrank._kernels.subset_alone import chances_by_logarithms, gradient_by_logarithms
 from skfairrank._kernels.subset_lanes import sum_chances, sum_slopes, sum_values
@@ -107,12 +107,12 @@ def expected_discounts(first, last, h, offsets, discount, out):
 
 
 @njit(inner=True)
-def _with_a_choice(first, last, offsets, gain, stay, discount, gradient, utility):
+def _with_a_choice(first, last, offsets, gain, continuation, discount, gradient, utility):
     """The queries whose rankings are not all worth the same. The others are settled here: their gradient is zero exactly."""
     some, n_some = np.empty(last - first, np.int64), 0
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        same, utility[q] = is_worth_the_same(lo, n, gain, stay, discount)
+        same, utility[q] = all_have_one_utility(lo, n, gain, continuation, discount)
         for i in range(n):
             gradient[lo + i] = 0.0
         if not same:
@@ -122,16 +122,16 @@ def _with_a_choice(first, last, offsets, gain, stay, discount, gradient, utility
 
 
 @njit
-def exact_gradient(first, last, h, offsets, gain, stay, discount, gradient, utility):
-    """Expected utility of each query and its gradient in the scores; `stay` is by row, or has length 0.
+def exact_gradient(first, last, h, offsets, gain, continuation, discount, gradient, utility):
+    """Expected utility of each query and its gradient in the scores; `continuation` is by row, or has length 0.
 
-    With d = discount_{n-|C|} and R(C) the probability that C remains, times the stay of all items before,
+    With d = discount_{n-|C|} and R(C) the probability that C remains, times the continuation of all items before,
 
-        V(C) = sum_i e_i/Z_C (gain_i d + stay_i V(C without i)),
-        dV/dh_i = sum_C R(C) e_i/Z_C (gain_i d + stay_i V(C without i) - V(C)).
+        V(C) = sum_i e_i/Z_C (gain_i d + continuation_i V(C without i)),
+        dV/dh_i = sum_C R(C) e_i/Z_C (gain_i d + continuation_i V(C without i) - V(C)).
     """
     queries, n_near = _by_size(
-        _with_a_choice(first, last, offsets, gain, stay, discount, gradient, utility), h, offsets
+        _with_a_choice(first, last, offsets, gain, continuation, discount, gradient, utility), h, offsets
     )
     most = widest(first, last, offsets)
     tables = np.empty((5, most, LANES))
@@ -146,10 +146,10 @@ def exact_gradient(first, last, h, offsets, gain, stay, discount, gradient, util
             for lane in range(LANES):
                 row = offsets[queries[min(begin + lane, end - 1)]] + i
                 gains[i, lane] = gain[row]
-                stays[i, lane] = stay[row] if len(stay) else 1.0
+                stays[i, lane] = continuation[row] if len(continuation) else 1.0
                 heavy[i, lane] = weight[i, lane] * gains[i, lane]
                 slope[i, lane] = 0.0
-        if len(stay):
+        if len(continuation):
             sum_values(n, discount, weight, heavy, stays, share, value)
             sum_slopes(n, discount, weight, gains, stays, share, value, slope)
         else:
@@ -163,4 +163,4 @@ def exact_gradient(first, last, h, offsets, gain, stay, discount, gradient, util
         begin = end
     for q in queries[n_near:]:
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        utility[q] = gradient_by_logarithms(h, lo, n, gain, stay, discount, gradient)
+        utility[q] = gradient_by_logarithms(h, lo, n, gain, continuation, discount, gradient)

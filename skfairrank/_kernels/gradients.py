@@ -1,7 +1,7 @@
 """Gradients of a query's expected utility in its scores, estimated from sampled rankings: REINFORCE and PL-Rank.
 
 The worth of a ranking is the sum over positions p of R_p discount_p gain_(p), where (p) is the item at p. R_p is the reach of
-p, the share of users who get that far: the product of `stay` over the items before p. Without `stay` everybody gets that far.
+p, the share of users who get that far: the product of `continuation` over the items before p, or 1 where the utility has none.
 
 Samples come eight at a time (`LANES`, see `ranks`). A table by position has a row for each position and a column for each
 sample. Sums along a ranking run down or up the rows. They are flat loops, which add a number to the one `LANES` further on.
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfairrank._kernels._jit import njit
-from skfairrank._kernels.ragged import is_worth_the_same, widest
+from skfairrank._kernels.ragged import all_have_one_utility, widest
 from skfairrank._kernels.ranks import draw, make_sampler, start, sum_over_samples
 from skfairrank._kernels.vectors import LANES
 
@@ -28,10 +28,10 @@ __all__ = ["plrank", "plrank_work", "reinforce", "reinforce_given", "reinforce_w
 
 
 class Tables(NamedTuple):
-    """The tables that define a utility: gain and stay by row, discount by position. `stay` has length 0 if all stay."""
+    """The tables of a utility: gain and continuation (or length 0 for none) by row, discount by position."""
 
     gain: np.ndarray
-    stay: np.ndarray
+    continuation: np.ndarray
     discount: np.ndarray
 
 
@@ -41,7 +41,7 @@ class Rankings(NamedTuple):
     Parameters
     ----------
     gain, reach : ndarray of float64
-        The gain of the item at the position, and the position's R. Where the utility has no stay, the reach is 1 everywhere.
+        The gain of the item at the position, and the position's R. Without continuation the reach is 1.
     weight : ndarray of float64
         e of the item at the position, relative to the largest one left.
     fall : ndarray of float64
@@ -64,13 +64,13 @@ def _make_rankings(most):
 
 
 @njit(counts=False, inner=True)
-def _look_up_worth(lo, n, tables, order, rankings):
+def _look_up_gains(lo, n, tables, order, rankings):
     """Fill in gain and reach."""
     for x in range(n * LANES):
         rankings.gain[x] = tables.gain[lo + order[x]]
-    if len(tables.stay):
+    if len(tables.continuation):
         for x in range(n * LANES):
-            rankings.reach[x + LANES] = rankings.reach[x] * tables.stay[lo + order[x]]
+            rankings.reach[x + LANES] = rankings.reach[x] * tables.continuation[lo + order[x]]
 
 
 @njit(counts=False, inner=True)
@@ -112,7 +112,7 @@ def _sum_downwards(n, wide, values, fall):
 
 
 @njit
-def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gradient, utility):
+def reinforce(first, last, h, offsets, gain, continuation, discount, key, n_samples, gradient, utility):
     """Fill in the gradient of the expected utility in the scores, estimated by REINFORCE, and each query's mean utility.
 
     gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{p <= r(i)} 1 / Z_p. The ones
@@ -124,7 +124,7 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
         Queries first to last - 1 are treated.
     h, gain : ndarray of float64, shape (n_rows,)
     offsets : ndarray of int64, shape (n_queries + 1,)
-    stay : ndarray of float64, shape (n_rows,) or (0,)
+    continuation : ndarray of float64, shape (n_rows,) or (0,)
         Of length 0 where everybody stays, that is for a position-based utility.
     discount : ndarray of float64, shape (>= largest query size,)
     key : uint64
@@ -135,12 +135,12 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
         Filled in.
     """
     most = widest(first, last, offsets)
-    tables, sampler, rankings = Tables(gain, stay, discount), make_sampler(most), _make_rankings(most)
+    tables, sampler, rankings = Tables(gain, continuation, discount), make_sampler(most), _make_rankings(most)
     order, worth = np.empty(most * LANES, np.int64), np.empty(LANES)
     plain, weighted = np.empty(most * LANES), np.empty(most * LANES)
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        same, utility[q] = is_worth_the_same(lo, n, gain, stay, discount)
+        same, utility[q] = all_have_one_utility(lo, n, gain, continuation, discount)
         if same:  # the gradient is zero exactly, not up to rounding
             for i in range(n):
                 gradient[lo + i] = 0.0
@@ -151,7 +151,7 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
         reference, total = 0.0, 0.0
         for sample in range(0, n_samples, LANES):
             draw(key, q, sample, n, wide, sampler, order)
-            _look_up_worth(lo, n, tables, order, rankings)
+            _look_up_gains(lo, n, tables, order, rankings)
             _look_up_weights(n, wide, sampler, order, rankings)
             _worth(n, discount, rankings, worth)
             n_real = min(LANES, n_samples - sample)
@@ -170,12 +170,12 @@ def reinforce(first, last, h, offsets, gain, stay, discount, key, n_samples, gra
 
 
 @njit
-def reinforce_given(first, last, h, offsets, worths, key, n_samples, gradient):
+def reinforce_given(first, last, h, offsets, utilities, key, n_samples, gradient):
     """As `reinforce`, but the caller says what each of the sampled rankings is worth.
 
     Parameters
     ----------
-    worths : ndarray of float64, shape (n_samples, n_queries)
+    utilities : ndarray of float64, shape (n_samples, n_queries)
         What the rankings are worth that `ranks.sample_ranks` draws with the same key.
     """
     most = widest(first, last, offsets)
@@ -192,7 +192,7 @@ def reinforce_given(first, last, h, offsets, worths, key, n_samples, gradient):
             _look_up_weights(n, wide, sampler, order, rankings)
             n_real = min(LANES, n_samples - sample)
             for s in range(n_real):
-                worth[s] = worths[sample + s, q] - worths[0, q]
+                worth[s] = utilities[sample + s, q] - utilities[0, q]
                 total += worth[s]
             _add_chances(n, wide, n_real, order, rankings, worth, plain, weighted)
         mean = total / n_samples
@@ -228,7 +228,7 @@ def reinforce_work(n_rows, n_queries, n_samples):
 
 
 @njit
-def plrank(first, last, h, offsets, gain, stay, discount, key, n_samples, gradient, utility):
+def plrank(first, last, h, offsets, gain, continuation, discount, key, n_samples, gradient, utility):
     """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, of lower variance for two samples or more.
 
     Let F_p be the reward collected at positions >= p, m_p the expected gain at position p given what is left there, and r the
@@ -241,7 +241,7 @@ def plrank(first, last, h, offsets, gain, stay, discount, key, n_samples, gradie
     this one, so the expectation stays as it is.
     """
     most, n_blocks = widest(first, last, offsets), (n_samples + LANES - 1) // LANES
-    tables, sampler, rankings = Tables(gain, stay, discount), make_sampler(most), _make_rankings(most)
+    tables, sampler, rankings = Tables(gain, continuation, discount), make_sampler(most), _make_rankings(most)
     orders, futures = np.empty((n_blocks, most * LANES), np.int64), np.empty((n_blocks, (most + 1) * LANES))
     future_sum, now, earlier, change = (
         np.empty(most + 1),
@@ -251,7 +251,7 @@ def plrank(first, last, h, offsets, gain, stay, discount, key, n_samples, gradie
     )
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        same, utility[q] = is_worth_the_same(lo, n, gain, stay, discount)
+        same, utility[q] = all_have_one_utility(lo, n, gain, continuation, discount)
         if same:
             for i in range(n):
                 gradient[lo + i] = 0.0
@@ -261,13 +261,13 @@ def plrank(first, last, h, offsets, gain, stay, discount, key, n_samples, gradie
             future_sum[p] = 0.0
         for b in range(n_blocks):
             draw(key, q, b * LANES, n, wide, sampler, orders[b])
-            _look_up_worth(lo, n, tables, orders[b], rankings)
+            _look_up_gains(lo, n, tables, orders[b], rankings)
             _sum_futures(n, min(LANES, n_samples - b * LANES), discount, rankings, futures[b], future_sum)
         utility[q] = future_sum[0] / n_samples
         for x in range(n * LANES):
             change[x] = 0.0
         for b in range(n_blocks):
-            _look_up_worth(lo, n, tables, orders[b], rankings)
+            _look_up_gains(lo, n, tables, orders[b], rankings)
             _look_up_weights(n, wide, sampler, orders[b], rankings)
             _subtract_others(n, n_samples, rankings, futures[b], future_sum)
             _sum_choices(n, wide, discount, rankings, futures[b], now, earlier)

@@ -8,7 +8,7 @@ from skfairrank._kernels._jit import njit
 from skfairrank._kernels.ragged import widest
 from skfairrank._kernels.sorting import SMALL, descending_order
 
-__all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averaged_worth", "tie_averages"]
+__all__ = ["ideal_sums", "inversions", "mean_hinge_over_pairs", "tie_averaged_utility", "tie_averages"]
 
 
 @njit(inner=True)
@@ -36,7 +36,7 @@ def tie_averages(first, last, s, offsets, discount, out):
 
 
 @njit(counts=False, inner=True)
-def _join_tie(m, gain, stay, passing, found):
+def _join_tie(m, gain, continuation, passing, found):
     """Let a row join m tied ones.
 
     passing[k] is a mean over all choices of k tied rows: that of the product of what they let stay. found[k] is a mean over all
@@ -45,14 +45,14 @@ def _join_tie(m, gain, stay, passing, found):
     """
     found[m], passing[m + 1] = 0.0, 0.0
     for k in range(m, -1, -1):
-        before = k * stay * found[k - 1] if k > 0 else 0.0
+        before = k * continuation * found[k - 1] if k > 0 else 0.0
         found[k] = ((m - k) * found[k] + before + gain * passing[k]) / (m + 1)
     for k in range(m + 1, 0, -1):
-        passing[k] = ((m + 1 - k) * passing[k] + k * stay * passing[k - 1]) / (m + 1)
+        passing[k] = ((m + 1 - k) * passing[k] + k * continuation * passing[k - 1]) / (m + 1)
 
 
 @njit
-def tie_averaged_worth(first, last, s, offsets, gain, stay, discount, out):
+def tie_averaged_utility(first, last, s, offsets, gain, continuation, discount, out):
     """Fill out[q] with the worth of a query's list by descending scores, averaged over all orders of rows with tied scores.
 
     The work is quadratic in the number of rows that tie.
@@ -68,7 +68,7 @@ def tie_averaged_worth(first, last, s, offsets, gain, stay, discount, out):
             end = j
             while end < n and s[order[lo + end - start]] == s[order[lo + j - start]]:
                 row = order[lo + end - start]
-                _join_tie(end - j, gain[row], stay[row], passing, found)
+                _join_tie(end - j, gain[row], continuation[row], passing, found)
                 end += 1
             for k in range(end - j):
                 total += reach * found[k] * discount[j + k]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skfairrank._kernels._jit import njit
 
-__all__ = ["WIDE", "is_worth_the_same", "score_range", "widest"]
+__all__ = ["WIDE", "all_have_one_utility", "score_range", "widest"]
 
 # Scores of a query that lie further apart than this are called WIDE apart, because their weights underflow. exp(-WIDE) itself
 # is a normal number with room below it, so products of such weights with gains and reciprocals keep all their digits.
@@ -29,19 +29,19 @@ def score_range(h, lo, hi):
 
 
 @njit(counts=False, inner=True)
-def is_worth_the_same(lo, n, gain, stay, discount):
+def all_have_one_utility(lo, n, gain, continuation, discount):
     """Whether all rankings of a query are worth the same, because its items are alike; and what the given ranking is worth.
 
-    Items are alike where they have the same gain and let the same share of users stay. `stay` may have length 0: then everybody
+    Items are alike where they have the same gain and let the same share of users stay. `continuation` may have length 0: then all
     stays. Where no item has any gain, it does not matter who stays.
     """
     same, total, reach = True, 0.0, 1.0
     for i in range(n):
         same = same and gain[lo + i] == gain[lo]
         total += reach * gain[lo + i] * discount[i]
-        if len(stay):
-            reach *= stay[lo + i]
-    if len(stay) and gain[lo] != 0.0:
+        if len(continuation):
+            reach *= continuation[lo + i]
+    if len(continuation) and gain[lo] != 0.0:
         for i in range(n):
-            same = same and stay[lo + i] == stay[lo]
+            same = same and continuation[lo + i] == continuation[lo]
     return same, total

@@ -49,12 +49,12 @@ def chances_by_logarithms(h, lo, n, factor, apart, out):
 
 
 @njit(inner=True)
-def gradient_by_logarithms(h, lo, n, gain, stay, discount, gradient):
+def gradient_by_logarithms(h, lo, n, gain, continuation, discount, gradient):
     """Add the query's gradient to `gradient`, and return its expected utility; as `exact.exact_gradient`."""
     s, sums = _scores_and_log_sums(h, lo, n)
     staying, value, reach = np.ones(n), np.zeros(1 << n), np.zeros(1 << n)
-    for i in range(n if len(stay) else 0):
-        staying[i] = stay[lo + i]
+    for i in range(n if len(continuation) else 0):
+        staying[i] = continuation[lo + i]
     for C in range(1, 1 << n):
         d = discount[n - _size(C)]
         for i in range(n):

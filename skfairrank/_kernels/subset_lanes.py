@@ -51,25 +51,25 @@ def _add_to(builder, total, value):
 
 
 def _passing_on(kind):
-    """Code for what item i lets stay of a value. That is all of it where `stay` is None, which numba knows when it compiles."""
+    """Code for what item i passes on of a value. All of it where `continuation` is None, as numba knows when it compiles."""
     if isinstance(kind, types.NoneType):
-        return lambda builder, stay, i, value: value
-    return lambda builder, stay, i, value: builder.fmul(load(builder, stay, i), value)
+        return lambda builder, continuation, i, value: value
+    return lambda builder, continuation, i, value: builder.fmul(load(builder, continuation, i), value)
 
 
 @intrinsic
-def _value_of_set(_, C, k, discount, weight, heavy, stay, share, value):
+def _value_of_set(_, C, k, discount, weight, heavy, continuation, share, value):
     """value[C] = V(C) and share[C] = 1 / Z_C; heavy = weight times gain."""
-    passed_on = _passing_on(stay)
+    passed_on = _passing_on(continuation)
 
-    def write(builder, C, k, discount, weight, heavy, stay, share, value):
+    def write(builder, C, k, discount, weight, heavy, continuation, share, value):
         left, now, later = (variable(builder, constant(DOUBLES, 0.0)) for _ in range(3))
 
         def visit(i, D):
             w = load(builder, weight, i)
             _add_to(builder, left, w)
             _add_to(builder, now, load(builder, heavy, i))
-            _add_to(builder, later, builder.fmul(w, passed_on(builder, stay, i, load(builder, value, D))))
+            _add_to(builder, later, builder.fmul(w, passed_on(builder, continuation, i, load(builder, value, D))))
 
         _over_items(builder, C, k, visit)
         fraction = builder.fdiv(constant(DOUBLES, 1.0), builder.load(left))
@@ -77,20 +77,20 @@ def _value_of_set(_, C, k, discount, weight, heavy, stay, share, value):
         store(builder, fraction, share, C)
         store(builder, builder.fmul(total, fraction), value, C)
 
-    return types.void(types.int64, types.int64, types.float64, weight, heavy, stay, share, value), kernel(write)
+    return types.void(types.int64, types.int64, types.float64, weight, heavy, continuation, share, value), kernel(write)
 
 
 @intrinsic
-def _slope_to_set(_, D, k, all_items, discount, weight, gain, stay, chance, value, slope):
+def _slope_to_set(_, D, k, all_items, discount, weight, gain, continuation, chance, value, slope):
     """Compute R(D) from the k sets C that have one item i more, and add to the slopes.
 
-    What is added to slope[i] is R(C) e_i/Z_C (gain_i discount + stay_i V(D) - V(C)).
+    What is added to slope[i] is R(C) e_i/Z_C (gain_i discount + continuation_i V(D) - V(C)).
 
     chance[C] holds R(C) / Z_C. chance[D] holds 1 / Z_D before, and R(D) / Z_D after.
     """
-    passed_on = _passing_on(stay)
+    passed_on = _passing_on(continuation)
 
-    def write(builder, D, k, all_items, discount, weight, gain, stay, chance, value, slope):
+    def write(builder, D, k, all_items, discount, weight, gain, continuation, chance, value, slope):
         d, here, reach = (
             everywhere(builder, discount),
             load(builder, value, D),
@@ -102,16 +102,16 @@ def _slope_to_set(_, D, k, all_items, discount, weight, gain, stay, chance, valu
             p = builder.fmul(load(builder, chance, C), load(builder, weight, i))
             surprise = builder.fadd(
                 builder.fmul(load(builder, gain, i), d),
-                builder.fsub(passed_on(builder, stay, i, here), load(builder, value, C)),
+                builder.fsub(passed_on(builder, continuation, i, here), load(builder, value, C)),
             )
             store(builder, builder.fadd(load(builder, slope, i), builder.fmul(p, surprise)), slope, i)
-            _add_to(builder, reach, passed_on(builder, stay, i, p))
+            _add_to(builder, reach, passed_on(builder, continuation, i, p))
 
         _over_items(builder, builder.sub(all_items, D), k, visit)
         store(builder, builder.fmul(builder.load(reach), load(builder, chance, D)), chance, D)
 
     numbers = (types.int64, types.int64, types.int64, types.float64)
-    return types.void(*numbers, weight, gain, stay, chance, value, slope), kernel(write)
+    return types.void(*numbers, weight, gain, continuation, chance, value, slope), kernel(write)
 
 
 @intrinsic
@@ -149,25 +149,25 @@ def _next_of_size(C):
 
 
 @njit(counts=False, inner=True)
-def sum_values(n, discount, weight, heavy, stay, share, value):
-    """Fill in V of all sets, smaller sets first. `stay` is a table, or None where everybody stays."""
+def sum_values(n, discount, weight, heavy, continuation, share, value):
+    """Fill in V of all sets, smaller sets first. `continuation` may be None: all go on."""
     for lane in range(LANES):
         value[0, lane] = share[0, lane] = 0.0
     for k in range(1, n + 1):
         C = (1 << k) - 1
         while C < 1 << n:
-            _value_of_set(C, k, discount[n - k], weight, heavy, stay, share, value)
+            _value_of_set(C, k, discount[n - k], weight, heavy, continuation, share, value)
             C = _next_of_size(C)
 
 
 @njit(counts=False, inner=True)
-def sum_slopes(n, discount, weight, gain, stay, chance, value, slope):
-    """Add up the slopes of V. `chance` holds 1 / Z_C, and then R(C) / Z_C. `stay` is a table, or None where everybody stays."""
+def sum_slopes(n, discount, weight, gain, continuation, chance, value, slope):
+    """Add up the slopes of V. `chance` holds 1 / Z_C, and then R(C) / Z_C. `continuation` may be None: all go on."""
     full = (1 << n) - 1
     for k in range(n - 1, -1, -1):
         D = (1 << k) - 1
         while D < full:
-            _slope_to_set(D, n - k, full, discount[n - k - 1], weight, gain, stay, chance, value, slope)
+            _slope_to_set(D, n - k, full, discount[n - k - 1], weight, gain, continuation, chance, value, slope)
             if k == 0:
                 break
             D = _next_of_size(D)

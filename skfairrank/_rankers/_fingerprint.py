@@ -62,7 +62,7 @@ def _of_data(batches) -> dict:
         rows = batch.X[batch.rows]
         dtype, n_rows = rows.dtype.name, n_rows + len(rows)
         parts["X"].update(rows.tobytes())
-        for values in (batch.gain, batch.stay):
+        for values in (batch.gain, batch.continuation):
             parts["y"].update(values.tobytes())
         parts["qid"].update(np.diff(batch.offsets).tobytes())
         parts["query_weight"].update(batch.weight.tobytes())

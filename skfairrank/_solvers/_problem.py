@@ -146,5 +146,5 @@ def objective(problem: Problem, theta: np.ndarray, multiplier: float, at_most: i
 
 def _for_evaluation(batches, batch):
     """What finds the expected utility of queries: exactly where tables say it and that costs less than sampling."""
-    is_exact = batches.sizes.max() <= _EXACT_SIZE and batch.worth is None
+    is_exact = batches.sizes.max() <= _EXACT_SIZE and batch.utility is None
     return SubsetSum() if is_exact else Reinforce(_N_SAMPLES)

@@ -64,7 +64,7 @@ def expected_exposure_loss(
     y : array-like, shape (n_rows,)
         Relevances, >= 0; grades.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     patience : float in (0, 1) or None, default=0.5
@@ -149,7 +149,7 @@ def attention_inequity(
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order: one for each ranking of the history.
     items : array-like, shape (n_rows,), optional

@@ -82,7 +82,7 @@ def group_exposure_disparity(
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
@@ -210,7 +210,7 @@ def group_exposure_difference(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
@@ -304,7 +304,7 @@ def individual_exposure_disparity(
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     policy : "deterministic", "plackett_luce" or a policy, default "plackett_luce"

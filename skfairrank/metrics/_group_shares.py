@@ -49,7 +49,7 @@ def group_ndkl(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
@@ -122,7 +122,7 @@ def group_skew(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
@@ -191,7 +191,7 @@ def attention_weighted_rank_fairness(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)

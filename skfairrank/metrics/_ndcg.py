@@ -50,7 +50,7 @@ def ndcg_score(
     y : array-like, shape (n_rows,)
         Relevances, >= 0. Large ones (300) do not overflow.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     k : int, optional

@@ -75,7 +75,7 @@ def own_policy(estimator, X, *, qid, sensitive_features=None):
     """The policy of an estimator whose rankings are random by its own rule; None for those that give scores.
 
     Such an estimator has a method ``policy(X, *, qid, sensitive_features)``, which returns a policy of these rows, one that needs
-    no scores (see `skfairrank.policies.Given`). It may be the last step of a pipeline, or in a fitted search.
+    no scores (see `skfairrank.policies.RankProbabilities`). It may be the last step of a pipeline, or in a fitted search.
     """
     inner, steps = unwrapped(estimator), []
     while isinstance(inner, Pipeline):

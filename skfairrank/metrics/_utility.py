@@ -9,7 +9,7 @@ from skfairrank._validation import check_relevance
 from skfairrank.metrics._arguments import scored_rows
 from skfairrank.metrics._ndcg import warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.policies import expected_worth, make_policy
+from skfairrank.policies import expected_utility, make_policy
 from skfairrank.utilities import make_utility
 
 __all__ = ["utility_score"]
@@ -29,7 +29,7 @@ def utility_score(
     replace_undefined_by=np.nan,
     reduce="mean",
 ):
-    r"""Expected worth of a policy's rankings under any utility, averaged over queries.
+    r"""Expected utility of a policy's rankings under any utility, averaged over queries.
 
     Definition, for one query with scores :math:`s` whose rankings r are worth :math:`U(r)`, a formula that
     `skfairrank.utilities` states for each utility:
@@ -43,7 +43,7 @@ def utility_score(
     y : array-like, shape (n_rows,)
         Relevances, >= 0. For precision, recall, RBP, reciprocal rank and average precision a row is relevant where y > 0.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.Given`.
+        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     utility : str or Utility
@@ -52,9 +52,9 @@ def utility_score(
     policy : "deterministic", "plackett_luce" or a policy, default "plackett_luce"
         The list by descending scores; rankings drawn from the Plackett-Luce policy; or an object, such as those of
         `skfairrank.policies`, with settings of its own. In the list by descending scores, rows with equal scores share the mean
-        over their orders; only for average precision, and for other utilities that have a `worth` of their own, do they stand
-        in row order. `skfairrank.policies.Given` knows no more than the probabilities of ranks, which say the worth of
-        utilities by position alone (not of reciprocal rank, ERR and average precision).
+        over their orders, but for average precision (and other utilities with a method `utility`), where they stand in row order.
+        `skfairrank.policies.RankProbabilities` suffices for utilities by position alone, not for reciprocal rank, ERR and
+        average precision.
     n_samples : int or "exact", default 100
         Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
         enough; there is none of average precision.
@@ -103,7 +103,7 @@ def utility_score(
     queries, grouped = scored_rows(s, qid, chosen)
     y = queries.group(check_relevance(y, queries.n_rows))
     tables = utility.tables(y, queries.offsets)
-    values, defined = expected_worth(chosen, grouped, queries, tables), np.ones(queries.n_queries, bool)
+    values, defined = expected_utility(chosen, grouped, queries, tables), np.ones(queries.n_queries, bool)
     if getattr(utility, "needs_relevant_rows", False):
         defined = np.maximum.reduceat(tables.gain, queries.offsets[:-1]) > 0
         values = np.where((values > 1.0) & (values < 1.0 + 1e-9), 1.0, values)  # a perfect ranking's sum, rounded

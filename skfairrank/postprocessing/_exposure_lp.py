@@ -186,7 +186,7 @@ class ExposureLPRanker(ReRanker):
 
         Returns
         -------
-        policy : skfairrank.policies.Given
+        policy : skfairrank.policies.RankProbabilities
             ``policy.P`` has shape (n_rows, size of the largest query). It also knows its rankings whole, so utilities such as
             reciprocal rank can be judged by it.
         """

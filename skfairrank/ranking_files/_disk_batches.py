@@ -47,9 +47,9 @@ class DiskBatches:
         if of is None:
             largest = int(sizes.max())
             tables = utility.tables(np.zeros(largest), np.array([0, largest]))
-            self.discount, self.worth = tables.discount, tables.worth
+            self.discount, self.utility = tables.discount, tables.utility
         else:
-            self.discount, self.worth = of.discount, of.worth
+            self.discount, self.utility = of.discount, of.utility
 
     def __getstate__(self):
         return {**self.__dict__, "owner": None}  # another process reads the same files, and is not to remove them
@@ -65,7 +65,9 @@ class DiskBatches:
         starts, sizes = self.starts[chosen], self.sizes[chosen]
         X, y = self.X_file.read(starts, sizes), self.y_file.read(starts, sizes)
         tables = self.utility.tables(y, np.concatenate([[0], np.cumsum(sizes)]))
-        return Rows(X, np.arange(len(X)), tables.gain, np.empty(0) if tables.stay is None else tables.stay)
+        return Rows(
+            X, np.arange(len(X)), tables.gain, np.empty(0) if tables.continuation is None else tables.continuation
+        )
 
     def first_rows(self, n_rows):
         n_queries = min(len(self.sizes), 1 + int(np.searchsorted(np.cumsum(self.sizes[:n_rows]), n_rows)))
@@ -76,10 +78,10 @@ class DiskBatches:
     def in_order(self):
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         for first, last in parts_in_order(offsets):
-            X, rows, gain, stay = self.read(np.arange(first, last))
+            X, rows, gain, continuation = self.read(np.arange(first, last))
             numbers, weights = self.numbers[first:last], self.weights[first:last]
             own = offsets[first : last + 1] - offsets[first]
-            yield Batch(X, rows, own, numbers, gain, stay, weights, np.uint64(first), self.worth)
+            yield Batch(X, rows, own, numbers, gain, continuation, weights, np.uint64(first), self.utility)
 
     def subset(self, chosen):
         return DiskBatches(

@@ -19,7 +19,7 @@ from skfairrank._validation import check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._predictions import own_policy, ranking_scores
-from skfairrank.plackett_luce import grouped_expected_discounts, grouped_expected_worth
+from skfairrank.plackett_luce import grouped_expected_discounts, grouped_expected_utility
 from skfairrank.policies import PlackettLuce, make_policy
 from skfairrank.ranking_files._source import CHUNK, RankingSource
 from skfairrank.utilities import make_utility
@@ -282,6 +282,6 @@ class _NumberedPlackettLuce(PlackettLuce):
         settings = {"n_samples": self.n_samples, "random_state": self.random_state, "first_query": self.first_query}
         return grouped_expected_discounts(self._divided(s, queries), queries, discount, **settings)
 
-    def expected_worth(self, s, queries, tables):
+    def expected_utility(self, s, queries, tables):
         settings = {"n_samples": self.n_samples, "random_state": self.random_state, "first_query": self.first_query}
-        return grouped_expected_worth(self._divided(s, queries), queries, tables, **settings)
+        return grouped_expected_utility(self._divided(s, queries), queries, tables, **settings)
