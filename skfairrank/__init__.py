@@ -6,6 +6,7 @@ from skfairrank._gap_boosting import GapBoostingRanker as GapBoostingRanker
 from skfairrank._path import SenSTIRPath, senstir_path
 from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 from skfairrank._temperature import TemperatureRanker as TemperatureRanker
+from skfairrank._workers import on_workers
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.preprocessing import QueryScaler
 
@@ -19,6 +20,7 @@ __all__ = [
     "SenSTIRPath",
     "SenSTIRRanker",
     "SensitiveSubspaceMetric",
+    "on_workers",
     "senstir_path",
 ]
 __version__ = "0.1.0"

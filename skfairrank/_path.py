@@ -107,7 +107,7 @@ def senstir_path(
         them have other neighbours to start from.
     n_jobs : int or None, default=None
         Processes among which stretches are shared out, by joblib. Results do not depend on it. None: 1, unless in a
-        `joblib.parallel_config` context, or one of `skfairrank.cluster.on_workers`.
+        `joblib.parallel_config` context, or one of `skfairrank.on_workers`.
     estimator : SenSTIRRanker, optional
         Settings of the fits. Default: ``SenSTIRRanker(adversary="exact_box", solver="lbfgs")``, and where a query has more than
         `skfairrank.plackett_luce.EXACT_LIMIT` items ``solver="adam"`` with ``gradient="plrank"``, which samples.
