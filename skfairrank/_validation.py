@@ -17,7 +17,6 @@ __all__ = [
     "check_relevance",
     "check_scores",
     "refuse_a_name",
-    "refuse_amounts_as_text",
     "sorted_codes",
 ]
 
@@ -126,29 +125,6 @@ def check_one_kind(values, name: str) -> None:
     if len(types) > 1:
         raise TypeError(
             f"{name} mixes values of several kinds (such as 1 and '1'), which have no order: make them all of one."
-        )
-
-
-def refuse_amounts_as_text(labels: np.ndarray, name: str, remedy: str) -> None:
-    """Raise ValueError where text holds amounts or dates, such as "23 years" or "14.03.1979": each would be a class of its own.
-
-    That is text of more than 10 different values of which nearly all begin with a digit or a sign.
-
-    Parameters
-    ----------
-    labels : ndarray
-        Distinct values.
-    name, remedy : str
-        What messages call the values, and how to say that they are classes all the same.
-    """
-    if len(labels) <= 10 or not all(isinstance(label, str) for label in labels):
-        return
-    numeric = sum(label.lstrip("+- $€£")[:1].isdigit() for label in labels)
-    if numeric >= 0.9 * len(labels):
-        raise ValueError(
-            f"{name} holds {len(labels)} different numbers or dates written as text, such as {str(labels[0])!r} (np.column_stack "
-            "of text and numbers makes text of all): pass numbers or dates, in a DataFrame beside other attributes, or bins of "
-            f"them. If they are names of categories, say so: {remedy}."
         )
 
 

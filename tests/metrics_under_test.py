@@ -97,7 +97,10 @@ def random_data(rng, sizes, *, n_groups=2, ties=True, ids=None):
     if ties:
         s, s2 = np.round(s, 1), np.round(s2, 1)
     rows = rng.permutation(n)
-    return Data(rng.integers(0, 4, n).astype(float), s, s2, rng.integers(0, n_groups, n), np.repeat(ids, sizes)[rows])
+    y, g = rng.integers(0, 4, n).astype(float), rng.integers(0, n_groups, n)
+    if n_groups > 2:  # more than two numbers are no groups
+        g = np.array(list("abcde"))[g]
+    return Data(y, s, s2, g, np.repeat(ids, sizes)[rows])
 
 
 # By counting. Each function takes one query, and gives nan where the metric is undefined.

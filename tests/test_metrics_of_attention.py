@@ -19,10 +19,10 @@ from skfairrank.policies import RankProbabilities
 
 pytestmark = pytest.mark.once
 
-TARGET = {0: 0.5, 1: 0.2, 2: 0.3}
+TARGET = {"a": 0.5, "b": 0.2, "c": 0.3}
 
 
-def shares(groups, labels=(0, 1, 2)):
+def shares(groups, labels="abc"):
     return np.array([np.mean(groups == label) for label in labels])
 
 
@@ -48,7 +48,7 @@ def awrf_by_loop(s, g, target, distance, patience):
     wanted = shares(g) if target is None else np.array(list(target.values()))
     n = len(g)
     attention = patience ** np.arange(n) if patience else 1 / np.log2(np.arange(n) + 2)
-    got = np.array([attention[g[order_of(s)] == label].sum() for label in range(3)]) / attention.sum()
+    got = np.array([attention[g[order_of(s)] == label].sum() for label in "abc"]) / attention.sum()
     return 1 - (
         jensenshannon(got, wanted, base=2) ** 2 if distance == "jensen_shannon" else np.abs(got - wanted).sum() / 2
     )

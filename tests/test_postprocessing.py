@@ -309,7 +309,7 @@ def test_the_programme_is_as_good_as_all_permutations(constraint, n_groups, tole
     v = np.where(np.arange(5) < (k or 5), 1 / np.log2(np.arange(5) + 2), 0)
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        s, group = rng.normal(size=5), rng.permutation(np.arange(5) % n_groups)
+        s, group = rng.normal(size=5), np.array(list("abc"))[rng.permutation(np.arange(5) % n_groups)]
         ranker = ExposureLPRanker(FirstColumn(), constraint=constraint, worth=np.exp, tolerance=tolerance, k=k)
         X, qid = np.c_[s, s], np.zeros(5, int)
         exposure = ranker.fit(X, np.zeros(5), qid=qid).expected_exposure(X, qid=qid, sensitive_features=group)

@@ -599,7 +599,7 @@ def test_fair_exposure_without_attributes_warns_once_and_trains_plain():
 @pytest.mark.parametrize(
     "groups, message",
     [
-        (np.arange(60) % 3, "3 groups"),
+        ((np.arange(60) % 3).astype(str), "3 groups"),
         ([None] + ["a"] * 30 + ["b"] * 29, "missing"),
         (["a", "b"], "2 entries for 60"),
         (np.zeros((60, 2)), "sensitive_features"),

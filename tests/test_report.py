@@ -79,7 +79,7 @@ def full():
     """Two rankers, two hypotheticals, two attributes, a reference."""
     X, y, qid = task()
     rankers = {"blind": Linear([1.0, 0.0]), "by group": Linear([1.0, 0.8])}
-    attributes = {"sex": np.where(X[:, 1] == 1, "woman", "man"), "age": np.arange(len(X)) % 3}
+    attributes = {"sex": np.where(X[:, 1] == 1, "woman", "man"), "age": (np.arange(len(X)) % 3).astype(str)}
     settings = {"hypotheticals": {"sex flipped": flip, "raised": raise_}, "sensitive_features": attributes, "k": 3}
     report = audit_report(rankers, X, y, qid=qid, reference="blind", random_state=0, n_worst=2, **settings)
     return report, rankers, X, y, qid, attributes
@@ -484,7 +484,7 @@ _ASK = """page => {
 def test_page_fits_into_windows_wide_and_narrow(tmp_path):
     X, y, qid = task()
     rankers = {f"ranker {'W' * k}": Linear([1.0, 0.1 * k]) for k in (1, 3, 8, 30)}
-    groups = {"sex": np.where(X[:, 1] == 1, "WOMEN" * 6, "men"), "age": np.arange(len(X)) % 3}
+    groups = {"sex": np.where(X[:, 1] == 1, "WOMEN" * 6, "men"), "age": (np.arange(len(X)) % 3).astype(str)}
     functions = {"everybody of the other sex": flip, "raised": raise_}
     report = audit_report(rankers, X, y, qid=qid, hypotheticals=functions, sensitive_features=groups, k=3)
     widths = [320, 380, 700, 1200]

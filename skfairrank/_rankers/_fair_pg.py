@@ -12,8 +12,8 @@ from skfairrank._gains import discounts
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._regularizers import ExposureHinge, Regularizer
+from skfairrank._sensitive import check_groups
 from skfairrank._warnings import warn_caller
-from skfairrank.metrics._groups import check_groups
 from skfairrank.ranking_files import RankingSource
 
 __all__ = ["FairPGRanker"]

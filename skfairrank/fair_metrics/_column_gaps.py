@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairrank._sensitive import Attribute
 from skfairrank._warnings import warn_caller
-from skfairrank.fair_metrics._attributes import Attribute
 
 __all__ = ["GAPS", "column_gap"]
 
@@ -174,7 +174,7 @@ def _warn_of_rare_categories(codes: np.ndarray, attributes: Iterable[Attribute],
         if attribute.is_numeric:
             members = np.full(2, len(codes) / 2)
         else:
-            members = np.sort(np.bincount(attribute.values.astype(np.int64)))
+            members = np.sort(np.bincount(attribute.values))
         if len(members) < 2:
             continue
         expected = min(spread * float(np.sqrt(1 / members[0] + 1 / members[-1])), 1.0)

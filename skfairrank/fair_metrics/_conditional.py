@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank.fair_metrics._attributes import Attribute
+from skfairrank._sensitive import Attribute
 from skfairrank.fair_metrics._differences import Difference
 from skfairrank.fair_metrics._rows import blocks_of
 
@@ -37,9 +37,7 @@ class ConditionalDifference(Difference):
             return
         order = self.order
         values, levels = attribute.values[order], levels[order]
-        members = (
-            values[:, None] - values[0] if attribute.is_numeric else np.eye(attribute.n_classes)[values.astype(int)]
-        )
+        members = values[:, None] - values[0] if attribute.is_numeric else np.eye(attribute.n_classes)[values]
         deviation = members.std() if attribute.is_numeric else 1.0
         # Within each level, about its mean: that takes the level's intercept out.
         sums = np.zeros((levels.max() + 1, members.shape[1]))

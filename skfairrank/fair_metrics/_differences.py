@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank.fair_metrics._attributes import Attribute
+from skfairrank._sensitive import Attribute
 from skfairrank.fair_metrics._rows import blocks_of
 
 __all__ = ["Difference"]
@@ -58,7 +58,7 @@ class Difference:
                 sums[1] += (rows * number[here, None]).sum(axis=0)
             else:
                 classes, starts = np.unique(values[here], return_index=True)
-                sums[classes.astype(np.int64)] += np.add.reduceat(rows, starts, axis=0)
+                sums[classes] += np.add.reduceat(rows, starts, axis=0)
         self.varies = high > low
         n = len(order)
         if attribute.is_numeric:
@@ -67,7 +67,7 @@ class Difference:
             self.means = (slope / deviation if deviation > 0 else 0.0 * slope)[None]
             self.shares = np.ones(1)
         else:
-            members = np.bincount(values.astype(np.int64))  # each class has a row
+            members = np.bincount(values)  # each class has a row
             self.means = sums[: len(members)] / members[:, None]
             self.shares = members / n
         self.means[:, ~self.varies] = 0.0  # not the rounding of equal numbers
@@ -134,7 +134,7 @@ class Difference:
         n, values = len(self.order), self.attribute.values[self.order]
         if n < _LEAST_ROWS or len(np.unique(values)) < 2:
             return {}
-        if not self.attribute.is_numeric and np.bincount(values.astype(np.int64)).min() < _LEAST_MEMBERS:
+        if not self.attribute.is_numeric and np.bincount(values).min() < _LEAST_MEMBERS:
             return {}
         look = self.order[:: -(-n // _LOOK)]
         sample, at_look = X[look].astype(np.float64), self.attribute.values[look]

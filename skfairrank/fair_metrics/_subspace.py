@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._features import column_positions, validate_features
+from skfairrank._sensitive import read_attributes, read_column, said_of
 from skfairrank._warnings import warn_caller
-from skfairrank.fair_metrics._attributes import read_attributes, read_column, said_of
 from skfairrank.fair_metrics._base import LinearFairMetric
 from skfairrank.fair_metrics._conditional import ConditionalDifference
 from skfairrank.fair_metrics._differences import Difference
@@ -280,7 +280,7 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     def _difference(self, X, y, attribute):
         """How the groups of an attribute differ, and the rows that count, in their order."""
         if self.direction != "conditional_difference":
-            order = canonical_order(X, attribute.values, distinct=self.distinct)
+            order = canonical_order(X, attribute.values.astype(np.float64), distinct=self.distinct)
             return Difference(X, attribute, order), order
         if y is None:
             raise ValueError(

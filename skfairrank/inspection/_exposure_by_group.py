@@ -9,13 +9,13 @@ import pandas as pd
 
 from skfairrank._gains import discounts
 from skfairrank._queries import Queries
+from skfairrank._sensitive import check_group_columns
 from skfairrank._validation import check_relevance, check_scores
-from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import expected_exposure, make_policy
 
-__all__ = ["exposure_by_group", "named_attributes"]
+__all__ = ["exposure_by_group"]
 
 
 def exposure_by_group(
@@ -156,8 +156,7 @@ class _Columns:
 
 def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
     """(labels, codes) of each attribute by its name, and of their crossing."""
-    columns = named_attributes(sensitive_features)
-    found: dict = {name: check_groups(values, n_rows, compared_by="this table") for name, values in columns.items()}
+    found: dict = check_group_columns(sensitive_features, n_rows, compared_by="this table")
     if crossed:
         if len(found) < 2:
             raise ValueError(
@@ -170,18 +169,3 @@ def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
         ]
         found[" x ".join(map(str, found))] = (labels, np.ravel(crossing))
     return found
-
-
-def named_attributes(sensitive_features) -> dict:
-    """The values of each attribute by its name."""
-    if isinstance(sensitive_features, Mapping):
-        if not sensitive_features:
-            raise ValueError("sensitive_features is an empty dict: give at least one attribute.")
-        return dict(sensitive_features)
-    if isinstance(sensitive_features, pd.DataFrame):
-        return {str(name): sensitive_features[name] for name in sensitive_features}
-    name = getattr(sensitive_features, "name", None)
-    table = np.asarray(sensitive_features) if isinstance(sensitive_features, (list, tuple)) else sensitive_features
-    if getattr(table, "ndim", 1) == 2 and isinstance(table, np.ndarray):
-        return {f"attribute {j}": table[:, j] for j in range(table.shape[1])}
-    return {"group" if name is None else str(name): sensitive_features}

@@ -13,9 +13,9 @@ import numpy as np
 from skfairrank._arguments import names_queries
 from skfairrank._gains import discounts
 from skfairrank._random import as_generator
+from skfairrank._sensitive import check_groups
 from skfairrank.metrics._arguments import scored_rows
 from skfairrank.metrics._attention import attention_by_rank
-from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.policies import make_policy
 

@@ -15,8 +15,8 @@ from skfairrank._adapters import QueryRanker, needs_query_ranker
 from skfairrank._arguments import names_queries
 from skfairrank._queries import REMEDY, Queries
 from skfairrank._rankers._ranking import ndcg_of_ranker, queries_in_fit
+from skfairrank._sensitive import check_groups
 from skfairrank._validation import check_scores
-from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._predictions import asks_for, own_policy, ranking_scores
 
 __all__ = ["GroupReRanker", "ReRanker"]

@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from skfairrank.metrics._groups import check_groups
+from skfairrank._sensitive import check_groups
 from skfairrank.postprocessing._base import GroupReRanker, ReRanker
 
 __all__ = ["DetConstSortRanker"]

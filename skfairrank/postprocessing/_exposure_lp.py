@@ -12,8 +12,8 @@ from skfairrank._arguments import names_queries
 from skfairrank._gains import discounts
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import ranks_by_score
+from skfairrank._sensitive import check_groups
 from skfairrank._warnings import warn_caller
-from skfairrank.metrics._groups import check_groups
 from skfairrank.plackett_luce import check_n_samples
 from skfairrank.postprocessing._base import ReRanker
 from skfairrank.postprocessing._programme import exposure_weights, fair_ranks, mixture

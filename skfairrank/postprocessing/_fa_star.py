@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank.metrics._groups import check_groups
+from skfairrank._sensitive import check_groups
 from skfairrank.postprocessing._base import GroupReRanker, ReRanker
 from skfairrank.postprocessing._representation import corrected_alpha, minima
 

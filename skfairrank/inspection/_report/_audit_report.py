@@ -14,16 +14,16 @@ from skfairrank._arguments import names_queries
 from skfairrank._candidates import as_table
 from skfairrank._gains import discounts
 from skfairrank._queries import Queries
+from skfairrank._sensitive import check_group_columns
 from skfairrank._validation import as_values, check_relevance
 from skfairrank.inspection._audit import audit
 from skfairrank.inspection._certificate import FairnessCertificate, certificate_of_scores, fitted_hypotheticals
 from skfairrank.inspection._confidence import check_confidence
-from skfairrank.inspection._exposure_by_group import exposure_by_group, named_attributes
+from skfairrank.inspection._exposure_by_group import exposure_by_group
 from skfairrank.inspection._order_changes import STATISTICS, ranks
 from skfairrank.inspection._report._page import document, fragment
 from skfairrank.inspection._report._scored import Scored, score_all
 from skfairrank.inspection._report._words import at_most, count, percent
-from skfairrank.metrics._groups import check_groups
 from skfairrank.metrics._ndcg import ndcg
 
 __all__ = ["AuditReport", "audit_report"]
@@ -209,7 +209,8 @@ def audit_report(
     if X.shape[0] != len(y):
         raise ValueError(f"X has {X.shape[0]} rows and y has {len(y)}: they must describe the same rows.")
     queries = Queries.from_qid(qid, len(y))
-    items, groups = _names_of_items(item_names, X), _groups(sensitive_features, len(y))
+    items, has_groups = _names_of_items(item_names, X), sensitive_features is not None
+    groups = check_group_columns(sensitive_features, len(y), compared_by="this page") if has_groups else {}
     asked = hypotheticals is not None or X_hypothetical is not None
     fitted = fitted_hypotheticals(hypotheticals, X, None) if asked else None
     known = {"qid": qid, "sensitive_features": _as_one_attribute(sensitive_features)}
@@ -219,7 +220,7 @@ def audit_report(
     )
     judged = {"qid": qid, "reference": reference, "k": k, "random_state": random_state}
     most = _most_changed(scored, certificates, queries)
-    table, gaps = _audits(scored.rankers, scored.s, y, most, sensitive_features, groups, judged)
+    table, gaps = _audits(scored.rankers, scored.s, y, most, groups, judged)
     exposure = None
     if sensitive_features is not None:
         exposure = exposure_by_group(scored.rankers, scored.s, y, qid=qid, sensitive_features=sensitive_features, k=k)
@@ -264,14 +265,6 @@ def _as_one_attribute(sensitive_features):
     return sensitive_features
 
 
-def _groups(sensitive_features, n_rows: int) -> dict:
-    """(labels, codes) of each attribute by its name."""
-    if sensitive_features is None:
-        return {}
-    attributes = named_attributes(sensitive_features)
-    return {name: check_groups(values, n_rows, compared_by="this page") for name, values in attributes.items()}
-
-
 def _counts(labels, codes) -> dict[str, int]:
     return dict(zip(map(str, labels), np.bincount(codes, minlength=len(labels)).tolist(), strict=True))
 
@@ -296,14 +289,13 @@ def _most_changed(scored: Scored, certificates, queries: Queries) -> np.ndarray 
     return most
 
 
-def _audits(columns, s, y, most, sensitive_features, groups, judged):
+def _audits(columns, s, y, most, groups, judged):
     """`audit` without groups, and its columns of groups for each attribute."""
     table = audit(columns, s, y, X_hypothetical=most, **judged)
-    comparable = {name for name, (labels, _) in groups.items() if len(labels) > 1}
     gaps = {}
-    for name, values in (named_attributes(sensitive_features) if groups else {}).items():
-        if name in comparable:
-            found = audit(columns, s, y, sensitive_features=values, **judged)
+    for name, (labels, codes) in groups.items():
+        if len(labels) > 1:
+            found = audit(columns, s, y, sensitive_features=pd.Categorical.from_codes(codes, labels), **judged)
             gaps[name] = found.filter(regex="^(disparity|exposure_difference)")
     if not gaps:
         return table, None
