@@ -24,7 +24,7 @@ from skfairrank.inspection import nearest_queries
 from skfairrank.metrics import group_exposure_disparity
 
 RANDOM, BASELINE, PROJECT, FAIR_PG = "Random", "Baseline", "Project", "Fair-PG-Rank"
-ASCENT, EXACT, BOX, RELAXED = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box", "SenSTIR, box relaxed"
+ASCENT, EXACT, BOX = "SenSTIR, ascent", "SenSTIR, exact", "SenSTIR, box"
 DROP_AGE, DROP_AGE_SEX, DROP_Z2, DROP_QUALITY = "Drop age", "Drop age and sex", "Drop z2", "Drop QualityScore2"
 SOFTENED = "Drop age and sex, softened"
 
@@ -46,7 +46,6 @@ GERMAN = {
     ASCENT: (0.01, 0.1, 0.3, 1.0),
     EXACT: (0.01, 0.1, 1.0),
     BOX: (0.01, 0.1, 0.3, 0.5, 1.0),
-    RELAXED: ((0.3, 0.5), (0.3, 0.8), (0.3, 1.0), (0.5, 0.7), (0.5, 0.88)),
 }
 PAPERS_SYNTHETIC = {
     RANDOM: None,
@@ -60,7 +59,6 @@ SYNTHETIC = {
     **PAPERS_SYNTHETIC,
     EXACT: (0.0003, 0.001, 0.003, 0.01),
     BOX: (0.0003, 0.001, 0.003, 0.01),
-    RELAXED: ((0.01, 0.5), (0.01, 0.8)),
 }
 MSLR = {
     RANDOM: None,

@@ -41,7 +41,6 @@ settings = {
     "gradient": "plrank",
     "alpha": 1e-3,
     "max_iter": max_iter,
-    "n_init": 2,
     "random_state": 0,
 }
 

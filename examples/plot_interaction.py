@@ -8,8 +8,7 @@ network from using the group.
 """
 
 # %%
-# A network has poor optima: ``n_init`` trains it from several starts and keeps the one with the best training objective. Tau is
-# between the sorted list and the list of the same items after :math:`x_3`, and with it the group, has changed its sign.
+# Tau is between the sorted list and the list of the same items after :math:`x_3`, and with it the group, has changed its sign.
 import sys
 
 import matplotlib.pyplot as plt
@@ -34,7 +33,7 @@ quick = "--quick" in sys.argv
 X, y, qid, group = interaction_task(20 if quick else 150, seed=0)
 X_test, y_test, qid_test, _ = interaction_task(20 if quick else 200, seed=1)
 flipped = X_test * [1, 1, 1, -1]
-settings = {"max_iter": 20 if quick else 500, "learning_rate": 0.02, "n_init": 2, "random_state": 0}
+settings = {"max_iter": 20 if quick else 500, "learning_rate": 0.02, "random_state": 0}
 rhos = (0.0, 0.003, 0.03)
 rankers, points = {}, {}
 for name, score in (("line", "linear"), ("network", MLPScore((16,)))):

@@ -10,7 +10,7 @@ Without torch this script says so and ends.
 """
 
 # %%
-# The score. It takes a function that makes the module, and not a module, so that ``clone`` and ``n_init`` start afresh. The
+# The score. It takes a function that makes the module, and not a module, so that ``clone`` starts afresh. The
 # module is kept in double precision, since the attack takes differences of scores. Put the class in a file of your own: a fitted
 # ranker can then be pickled.
 import sys

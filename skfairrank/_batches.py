@@ -248,16 +248,6 @@ class BatchStream:
         self.are_of_one_size = bool((sizes == sizes[0]).all())
         self.stock = np.empty(0, np.int64)
 
-    def state(self) -> dict:
-        """What the next batches depend on: the states of both generators, and the queries that are left of this pass."""
-        generators = {"order": self.order_rng.bit_generator.state, "noise": self.noise_rng.bit_generator.state}
-        return {**generators, "stock": self.stock.copy()}
-
-    def restore(self, state: dict) -> None:
-        """Go on from what `state` has told, of this stream or of another one of the same source and batch size."""
-        self.order_rng.bit_generator.state, self.noise_rng.bit_generator.state = state["order"], state["noise"]
-        self.stock = np.array(state["stock"], dtype=np.int64)
-
     def take(self, n_steps: int) -> list[Batch]:
         """The next batches, `n_steps` of them or fewer."""
         source, B = self.source, self.batch_size

@@ -6,7 +6,6 @@ A regulariser pulls on the scores of a batch (Fair-PG-Rank) or on the parameters
 
 from __future__ import annotations
 
-import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -70,10 +69,6 @@ class Regularizer:
         """Go on from what `state` has told; called after `begin`, for this training set or, in a stream of data, another one."""
         self.multiplier = float(state["multiplier"])
 
-    def fresh(self, rng) -> Regularizer:
-        """Another of the same kind and state, which `begin` has still to make ready, with a random stream of its own."""
-        return copy.copy(self)
-
     def pull_scores(self, batch, h, gradient, in_scores) -> float:
         """Subtract ``strength`` times the gradient in the scores from `in_scores`, in place, and return the mean value.
 
@@ -92,7 +87,7 @@ class Regularizer:
         """Subtract ``strength`` times the gradient from `slope`, in place, and report."""
         return NOTHING
 
-    def minimize(self, run, zeros=None, forces=None):
+    def minimize(self, run, forces=None):
         """Minimise utility and regulariser together, in place on a `skfairrank._solvers._lbfgs.Run`."""
         raise ValueError(NEEDS_CLOSED_FORM)
 
@@ -122,11 +117,6 @@ class Invariance(Regularizer):
             return Regularizer()
         return Invariance(self.adversary, self.metric, strength=strength, n_plain=n_plain, rng=rng)
 
-    def fresh(self, rng):
-        other = copy.copy(self)
-        other.rng = rng
-        return other
-
     def begin(self, batches, score):
         self.prepared = self.adversary.prepare(batches, score, self.metric, rho=self.strength, rng=self.rng)
 
@@ -146,10 +136,10 @@ class Invariance(Regularizer):
         _linear.subtract(slope, self.strength, attack.gradient)
         return attack
 
-    def minimize(self, run, zeros=None, forces=None):
+    def minimize(self, run, forces=None):
         if not self.prepared.is_closed_form:
             super().minimize(run)
-        return self.prepared.minimize(run, self.strength, zeros, forces)
+        return self.prepared.minimize(run, self.strength, forces=forces)
 
 
 class ExposureHinge(Regularizer):
@@ -161,7 +151,7 @@ class ExposureHinge(Regularizer):
 
     Parameters
     ----------
-    coefficients : ndarray of float64, shape (n_rows,), or skfairrank.ranking_files._row_file.RowFile of so many
+    coefficients : ndarray of float64, shape (n_rows,)
         Of the disparity in the exposures, the rows of a query together; zero where it is undefined.
     starts : ndarray of int64, shape (at least n_queries,)
         Where the rows of each query begin among the coefficients.
@@ -177,10 +167,7 @@ class ExposureHinge(Regularizer):
     def pull_scores(self, batch, h, gradient, in_scores):
         sizes, starts = np.diff(batch.offsets), batch.offsets[:-1]
         begin = self.starts[batch.queries]
-        if isinstance(self.coefficients, np.ndarray):
-            coefficient = self.coefficients[np.repeat(begin - starts, sizes) + np.arange(len(h))]
-        else:
-            coefficient = self.coefficients.read(begin, sizes)
+        coefficient = self.coefficients[np.repeat(begin - starts, sizes) + np.arange(len(h))]
         # Under the same sampled rankings as the gradient.
         disparity = np.add.reduceat(coefficient * gradient.expected_discounts(batch, h, self.exposure), starts)
         is_open = disparity > 0

@@ -99,13 +99,6 @@ def test_adam_and_the_ascent_come_to_the_same():
         assert np.abs(w - exact).max() < 0.25 * np.abs(exact).max(), adversary
 
 
-def test_relaxing_keeps_the_zeros_and_frees_the_rest():
-    box, relaxed = fit(rho=0.01), fit(rho=0.01, relax=1.0)
-    assert (box.coef_ == 0).sum() >= 2 and ((relaxed.coef_ == 0) == (box.coef_ == 0)).all()
-    plain = PlackettLuceRanker(solver="lbfgs", alpha=1e-4).fit(TASK.data[:, box.coef_ != 0], TASK.target, qid=TASK.qid)
-    assert relaxed.coef_[box.coef_ != 0] == pytest.approx(plain.coef_, rel=1e-2)
-
-
 def test_a_path_of_gaps_ends_where_little_is_left():
     path = senstir_path(TASK.data, TASK.target, **GIVEN, adversary="gaps", n_rhos=6, alpha=1e-4)
     assert (np.diff(path.regularizers) < 0).all() and path.utilities[0] > path.utilities[-1]

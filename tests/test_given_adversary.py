@@ -240,12 +240,6 @@ def test_early_stopping_warm_start_and_pickle():
     np.testing.assert_array_equal(copied.predict(TASK.X), ranker.predict(TASK.X))
 
 
-def test_the_best_of_several_starts():
-    settings = {**QUICK, "score_function": MLPScore((3,)), "n_init": 3}
-    ranker = fit(SenSTIRRanker(MahalanobisMetric(M), hypotheticals=negate, **settings))
-    assert len(ranker.objectives_) == 3 and np.isfinite(ranker.objectives_).all()
-
-
 # What rows cost
 
 
@@ -333,8 +327,6 @@ def test_what_is_missing_or_has_no_effect():
         fit(SenSTIRRanker(**QUICK))
     with pytest.raises(ValueError, match="closed form"):
         fit(SenSTIRRanker(hypotheticals=negate, solver="lbfgs", **QUICK))
-    with pytest.raises(ValueError, match="relax"):
-        fit(SenSTIRRanker(hypotheticals=negate, relax=0.5, **QUICK))
     with pytest.raises(ValueError, match="'hypotheticals' parameter"):
         fit(SenSTIRRanker(hypotheticals="flip", **QUICK))
     with pytest.raises(ValueError, match="X_hypothetical has shape.*transform_input"):

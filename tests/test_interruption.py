@@ -24,7 +24,6 @@ SOLVED = {
     "plain": (PlackettLuceRanker(alpha=0.01), None),
     "box": (SenSTIRRanker(RAW, rho=0.1), ExactBox(0.2)),
     "budget": (SenSTIRRanker(RAW, rho=0.1), ExactBudget(subspace_radius=0.2)),
-    "relaxed": (SenSTIRRanker(RAW, rho=0.3, relax=0.8), ExactBox(0.2)),
 }
 TRAINED = {
     "plain": (PlackettLuceRanker(), None),
@@ -61,7 +60,7 @@ def check_last_entries(name, ranker):
     """The history's last entries are those of the weights, by the definitions of utility and penalties."""
     last, w = {key: values[-1] for key, values in ranker.history_.items()}, ranker.coef_
     assert last["utility"] == pytest.approx(TASK.utility(w)[0], rel=1e-9)
-    if name in ("box", "relaxed"):
+    if name == "box":
         assert last["regularizer"] == pytest.approx(TASK.box(w, RAW, 0.2, 0.02), rel=1e-9)
     if name == "budget":
         assert last["regularizer"] == pytest.approx(TASK.budget(w, np.linalg.qr(RAW.T)[0].T, 0.01, 0.2), rel=1e-9)
@@ -181,19 +180,6 @@ def test_the_solver_may_be_interrupted_at_any_line(name):
             check_last_entries(name, ranker)
 
 
-# The relaxed fit
-
-
-def test_zeros_survive_an_interruption_of_the_relaxed_fit():
-    """The second fit stays in the subspace of the zeros that the first has found, wherever it ends."""
-    box = SenSTIRRanker(
-        [[1.0, 1.0, 0.0, 0.0]], adversary="exact_box", rho=3.0, relax=0.5, subspace_radius=1.0, max_iter=300,
-        learning_rate=0.01, gradient="exact", batch_size=24, random_state=0,
-    )  # fmt: skip
-    for after in (False, True):
-        ranker = interrupted(box.set_params(score_function=FusedScore(Fuse(450, after=after), on=("pull_back",))))
-        assert ranker.n_iter_ == 449
-        assert abs(ranker.coef_[0] + ranker.coef_[1]) < 1e-14 < 1e-3 < abs(ranker.coef_[0])
 
 
 def test_a_fuse_that_never_burns_changes_nothing():

@@ -28,8 +28,8 @@ RANKERS = {
     "plain, lbfgs": (PlackettLuceRanker, {**TRAINING, **SOLVER}),
     "fair-pg": (FairPGRanker, {**TRAINING, "fairness_weight": 0.5, "early_stopping": True}),
     "ascent": (SenSTIRRanker, {**TRAINING, **ATTACK, "early_stopping": True}),
-    "box": (SenSTIRRanker, {**TRAINING, **ATTACK, "adversary": "exact_box", "relax": 0.25, "early_stopping": True}),
-    "box, lbfgs": (SenSTIRRanker, {**TRAINING, **ATTACK, **SOLVER, "adversary": "exact_box", "relax": 0.25}),
+    "box": (SenSTIRRanker, {**TRAINING, **ATTACK, "adversary": "exact_box", "early_stopping": True}),
+    "box, lbfgs": (SenSTIRRanker, {**TRAINING, **ATTACK, **SOLVER, "adversary": "exact_box"}),
     "budget, lbfgs": (SenSTIRRanker, {**TRAINING, **ATTACK, **SOLVER, "adversary": "exact"}),
 }
 INTEGERS = [np.uint8, np.uint32, np.uint64, np.int8, np.int64]

@@ -68,14 +68,6 @@ def test_every_point_is_as_good_as_a_cold_fit(name, adversary):
             assert value(w) == pytest.approx(value(cold), abs=1e-6)
 
 
-def test_relaxed_points_are_those_of_cold_fits():
-    task = make_task(seed=1)
-    path = walk(task, estimator=solver(relax=0.7), rhos=RHOS)
-    for rho, w in zip(path.rhos, path.coefs):
-        cold = solver(metric=OBLIQUE, rho=rho, relax=0.7).fit(task.X, task.y, qid=task.qid).coef_
-        assert ((w == 0) == (cold == 0)).all() and w == pytest.approx(cold, rel=2e-3)
-
-
 @pytest.mark.parametrize("adversary", ["exact_box", "exact"])
 def test_it_holds_what_its_rankers_hold(adversary):
     task = make_task(MIXED, seed=1)
@@ -426,7 +418,6 @@ def test_points_that_do_not_converge_warn():
         ({"adversary": "somehow"}, "'adversary' parameter"),
         ({"relaxation": 0.5}, "Invalid parameter 'relaxation'"),
         ({"early_stopping": True, "rhos": [0.1]}, 'early_stopping=True needs solver="adam"'),
-        ({"relax": 0.5, "adversary": "exact"}, 'relax=0.5 needs adversary="gaps" or "exact_box"'),
     ],
 )
 def test_bad_arguments_are_an_error_with_the_remedy(kwargs, message):

@@ -124,84 +124,10 @@ def test_batches_are_those_of_the_rows_in_memory(tmp_path, ids):
                 np.testing.assert_array_equal(getattr(batch, name), getattr(other, name))
 
 
-@pytest.mark.parametrize("ranker", RANKERS.values(), ids=RANKERS)
-def test_a_fit_is_that_of_the_rows_in_memory_to_the_bit(tmp_path, ranker):
-    table = rows()
-    source = parquet(store(table, tmp_path / "folder", cuts=[3, 4, 200]), sensitive_features="sex")
-    fitted = clone(ranker).fit(source)
-    in_memory = fit_in_memory(ranker, table, sensitive_features=table["sex"])
-    np.testing.assert_array_equal(fitted.parameters_, in_memory.parameters_)
-    np.testing.assert_array_equal(fitted.history_["utility"], in_memory.history_["utility"])
-    assert fitted.n_queries_ == N_QUERIES and fitted.feature_names_in_.tolist() == FEATURES
-    np.testing.assert_array_equal(clone(ranker).fit(source).parameters_, fitted.parameters_)
-
-
-@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
-@pytest.mark.parametrize("name", ["ascent, learned metric", "Fair-PG"])
-def test_weights_and_any_ids_give_the_bits_of_the_rows_in_memory(tmp_path, ids, name):
-    table, ranker = rows(ids), RANKERS[name]
-    path = store(table, tmp_path / "rows.parquet")
-    source = parquet(path, sensitive_features="sex", query_weight="weight")
-    in_memory = fit_in_memory(ranker, table, sensitive_features=table["sex"], query_weight=table["weight"])
-    np.testing.assert_array_equal(clone(ranker).fit(source).coef_, in_memory.coef_)
-
-
-def test_how_a_file_is_cut_changes_no_bit(tmp_path):
-    table, ranker = rows(), RANKERS["plain"]
-    paths = [store(table, tmp_path / f"{n}.parquet", rows_of_group=n) for n in (1, 7, 10_000)]
-    paths.append(
-        store(table, tmp_path / "folder", cuts=table.groupby("qid").size().cumsum().tolist()[:-1])
-    )  # query by query
-    found = [clone(ranker).fit(parquet(path)).coef_ for path in paths]
-    assert all((coef == found[0]).all() for coef in found)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda t: t.astype(dict.fromkeys(FEATURES, np.float64)),
-        lambda t: t.assign(d=np.arange(len(t)) % 3),
-        lambda t: t.assign(d=np.arange(len(t)) % 3 == 0),
-        lambda t: t.assign(d=pd.array(np.arange(len(t)) % 3, "Int64")),
-        lambda t: t.assign(target=t["target"].astype(int), qid=t["qid"].astype("Int64")),
-        lambda t: t.assign(qid=t["qid"].map("q{:03d}".format).astype("category"), sex=t["sex"].astype("category")),
-        lambda t: t[["sex", "d", "qid", "a", "target", "c", "weight", "b"]],
-    ],
-    ids=["float64", "ints", "bools", "nullable ints", "int relevances, nullable ids", "categories", "order of columns"],
-)
-def test_columns_of_any_kind_are_read_as_in_memory(tmp_path, change):
-    table = change(rows())
-    source = parquet(store(table, tmp_path / "rows.parquet"), sensitive_features="sex")
-    ranker = RANKERS["ascent, learned metric"]
-    in_memory = fit_in_memory(ranker, table, sensitive_features=table["sex"])
-    np.testing.assert_array_equal(clone(ranker).fit(source).coef_, in_memory.coef_)
-
-
-def test_several_attributes_and_columns_in_another_order_in_the_second_file(tmp_path):
-    table = rows().assign(age=np.linspace(20.5, 60, len(rows())))
-    (tmp_path / "folder").mkdir()
-    table.iloc[:105].to_parquet(tmp_path / "folder" / "1.parquet")  # with the index as a column of its own
-    table.iloc[105:, ::-1].to_parquet(tmp_path / "folder" / "2.parquet")
-    table.iloc[:0].to_parquet(tmp_path / "folder" / "0.parquet")
-    (tmp_path / "folder" / "_metadata.parquet").write_bytes(b"not read")
-    source = parquet(tmp_path / "folder", sensitive_features=["sex", "age"])
-    ranker = RANKERS["ascent, learned metric"]
-    in_memory = fit_in_memory(ranker, table, sensitive_features=table[["sex", "age"]])
-    np.testing.assert_array_equal(clone(ranker).fit(source).coef_, in_memory.coef_)
-
-
 def test_an_index_that_was_written_is_no_feature(tmp_path):
     table = rows().set_index(pd.Index(np.random.default_rng(0).permutation(len(rows()))))
     table[[*FEATURES, "target", "qid"]].to_parquet(tmp_path / "rows.parquet")
     assert ParquetRanking(tmp_path / "rows.parquet").feature_names.tolist() == FEATURES
-
-
-def test_one_query_in_all_that_is_larger_than_a_row_group(tmp_path):
-    table = rows().assign(qid="the only one")
-    source = parquet(store(table, tmp_path / "rows.parquet", rows_of_group=9))
-    in_memory = fit_in_memory(RANKERS["plain"], table)
-    np.testing.assert_array_equal(clone(RANKERS["plain"]).fit(source).coef_, in_memory.coef_)
-    assert [len(chunk.y) for chunk in source.chunks(max_rows=10)] == [len(table)]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -251,16 +177,6 @@ def test_a_stream_goes_on_where_another_stood_and_takes_what_is_asked(tmp_path):
         for batch, other in zip(found, by_one[first:], strict=True):
             np.testing.assert_array_equal(batch.X[batch.rows], other.X[other.rows])
             assert batch.queries.tolist() == other.queries.tolist() and batch.key == other.key
-
-
-def test_features_of_float16_are_read_as_in_memory(tmp_path):
-    table = rows(dtype=np.float16)
-    try:
-        source = parquet(store(table, tmp_path / "rows.parquet"))
-    except pa.lib.ArrowNotImplementedError:
-        pytest.skip("this pyarrow writes no float16")
-    in_memory = fit_in_memory(RANKERS["plain"], table)
-    np.testing.assert_array_equal(clone(RANKERS["plain"]).fit(source).coef_, in_memory.coef_)
 
 
 # Errors.
@@ -322,74 +238,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("change, kind, message", WRONG.values(), ids=WRONG)
-def test_what_is_wrong_in_a_file_is_named(tmp_path, change, kind, message):
-    path = store(change(rows()), tmp_path / "rows.parquet")
-    source = parquet(path, sensitive_features="sex", query_weight="weight", spool_dir=tmp_path)
-    with pytest.raises(kind, match=message):
-        SenSTIRRanker(max_iter=2).fit(source)
-    assert os.listdir(tmp_path) == ["rows.parquet"]  # nothing is left behind
-
-
-@pytest.mark.parametrize("name, value", [("missing column", "b"), ("text", "red")])
-def test_the_second_file_is_checked_as_the_first(tmp_path, name, value):
-    folder, table = tmp_path / "folder", rows()
-    folder.mkdir()
-    table.iloc[:100].to_parquet(folder / "1.parquet")
-    (table.iloc[100:].drop(columns="b") if name == "missing column" else table.iloc[100:].assign(b="red")).to_parquet(
-        folder / "2.parquet"
-    )
-    with pytest.raises(ValueError, match=r"(?s)2.parquet.*(has no column 'b'|no number)"):
-        PlackettLuceRanker(max_iter=2).fit(parquet(folder))
-
-
 KINDS = {
     "dictionary": lambda sex: sex.astype("category"),
     "large strings": lambda sex: sex.astype(pd.ArrowDtype(pa.large_string())),
     "strings": lambda sex: sex.astype(pd.ArrowDtype(pa.string())),
 }
-
-
-@pytest.mark.parametrize("first, second", [(a, b) for a in KINDS for b in KINDS if a != b])
-def test_groups_may_be_stored_as_another_kind_of_text_in_the_second_file(tmp_path, first, second):
-    """As by pandas of several versions."""
-    table = rows()
-    sex = table["sex"].astype(object)
-    (tmp_path / "rows").mkdir()
-    for name, part, kind in (("1", slice(0, 110), first), ("2", slice(110, None), second)):
-        part = table.iloc[part].assign(sex=KINDS[kind](sex.iloc[part]))
-        part.to_parquet(tmp_path / "rows" / f"{name}.parquet", index=False)
-    source = parquet(tmp_path / "rows", sensitive_features="sex")
-    for name in ("Fair-PG", "ascent, learned metric"):
-        in_memory = fit_in_memory(RANKERS[name], table, sensitive_features=sex)
-        np.testing.assert_array_equal(clone(RANKERS[name]).fit(source).coef_, in_memory.coef_)
-    groups = [group for chunk in source.chunks(50) for group in chunk.sensitive_features]
-    assert groups == sex.tolist()
-
-
-@pytest.mark.parametrize("ranker", [FairPGRanker(max_iter=2), SenSTIRRanker(max_iter=2)], ids=["Fair-PG", "SenSTIR"])
-def test_groups_of_two_types_are_named(tmp_path, ranker):
-    table = rows().assign(sex=lambda t: (t["sex"] == "f").astype(int))
-    (tmp_path / "rows").mkdir()
-    table.iloc[:110].to_parquet(tmp_path / "rows" / "1.parquet")
-    table.iloc[110:].assign(sex=table["sex"].iloc[110:] == 1).to_parquet(tmp_path / "rows" / "2.parquet")
-    with pytest.raises(ValueError, match="Column 'sex' is of the type int64 in .*1.parquet and bool in .*2.parquet"):
-        ranker.fit(parquet(tmp_path / "rows", sensitive_features="sex"))
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1, and then nothing", b"a,b,target,qid\n1,2,0,1\n"])
-def test_a_file_that_is_none_is_named(tmp_path, content):
-    store(rows(), tmp_path / "1.parquet")
-    (tmp_path / "2.parquet").write_bytes(content)
-    with pytest.raises(ValueError, match="2.parquet is no Parquet file, or only a part of one"):
-        PlackettLuceRanker(max_iter=2).fit(parquet(tmp_path))
-
-
-def test_a_column_that_is_the_name_of_a_folder_is_explained(tmp_path):
-    rows().assign(year=2024).to_parquet(tmp_path / "rows", partition_cols=["year"], index=False)
-    assert parquet(tmp_path / "rows").n_rows == len(rows())
-    with pytest.raises(ValueError, match="no column 'year' .* A folder called year=... makes no column"):
-        PlackettLuceRanker(max_iter=2).fit(parquet(tmp_path / "rows", features=["a", "year"]))
 
 
 @pytest.mark.parametrize("other", ["fewer rows", "other rows"])
@@ -404,85 +257,13 @@ def test_a_file_that_changes_between_two_chunks_is_an_error(tmp_path, other):
         list(chunks)
 
 
-def test_what_has_been_read_goes_with_the_settings_by_which_it_was_read(tmp_path):
-    table, ranker = rows(), PlackettLuceRanker(max_iter=20, random_state=0)
-    source = parquet(store(table, tmp_path / "rows.parquet"))
-    ranker.fit(source)
-    source.features, source.query_weight = ["c", "a"], "weight"
-    in_memory = clone(ranker).fit(table[["c", "a"]], table["target"], qid=table["qid"], query_weight=table["weight"])
-    np.testing.assert_array_equal(ranker.fit(source).coef_, in_memory.coef_)
-
-
 @pytest.mark.parametrize("features", ["a", [], ["a", "target"], ["qid"], ["a", "b", "a"]])
 def test_features_that_are_none_are_refused(tmp_path, features):
     with pytest.raises(ValueError, match=r"features(=| has)"):
         len(ParquetRanking(store(rows(), tmp_path / "rows.parquet"), features=features).feature_names)
 
 
-def test_files_of_a_folder_count_whatever_their_ending_and_others_do_not(tmp_path):
-    table, ranker = rows(), PlackettLuceRanker(max_iter=20, random_state=0)
-    folder = store(table, tmp_path / "rows", cuts=[100, 200])
-    for file, ending in zip(sorted(folder.iterdir()), (".parquet", ".pq", ".PARQUET"), strict=True):
-        file.rename(file.with_suffix(ending))
-    (folder / "README.txt").write_text("what the columns mean", encoding="utf-8")
-    expected = clone(ranker).fit(table[FEATURES], table["target"], qid=table["qid"])
-    np.testing.assert_array_equal(ranker.fit(parquet(folder)).coef_, expected.coef_)
-
-
-def test_paths_that_are_none_and_folders_without_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file or folder"):
-        PlackettLuceRanker().fit(parquet(tmp_path / "none.parquet"))
-    with pytest.raises(FileNotFoundError, match="has no file that ends in .parquet"):
-        PlackettLuceRanker().fit(parquet(tmp_path))
-    for path in (None, [], 3):
-        with pytest.raises(
-            TypeError, match="give the path of a Parquet file, or of a folder of them, or a list of paths"
-        ):
-            PlackettLuceRanker().fit(parquet(path))
-    with pytest.raises(FileNotFoundError, match=r"no folder .* \(spool_dir=\): create it first"):
-        PlackettLuceRanker().fit(parquet(store(rows(), tmp_path / "rows.parquet"), spool_dir=tmp_path / "none"))
-
-
-def test_what_needs_all_rows_in_memory_is_refused(tmp_path):
-    table = rows()
-    source = parquet(store(table, tmp_path / "rows.parquet"), sensitive_features="sex")
-    for ranker, message in (
-        (PlackettLuceRanker(solver="lbfgs"), 'solver="lbfgs" goes through all rows'),
-        (SenSTIRRanker(adversary="given", hypotheticals=lambda X: -X), 'adversary="given" keeps'),
-        (PlackettLuceRanker(gradient="exact"), "limited to 16 items; query number"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ranker.fit(source)
-    ranker = PlackettLuceRanker(max_iter=2)
-    for given in ({"y": table["target"]}, {"qid": table["qid"]}, {"query_weight": table["weight"]}):
-        with pytest.raises(ValueError, match=f"^{next(iter(given))} and ParquetRanking.* Leave it out"):
-            ranker.fit(source, **given)
-    ranker.fit(source)
-    with pytest.raises(ValueError, match="y, qid and"):
-        ranker.score(source, table["target"], qid=table["qid"])
-    with pytest.raises(TypeError, match="sample_rankings takes rows in memory"):
-        ranker.sample_rankings(source)
-    with pytest.raises(TypeError, match="source of rows on a disk, which fit"):
-        make_pipeline(StandardScaler(), ranker).fit(source)
-    with pytest.raises(OSError, match="GiB free: name a folder with more room"):
-        from skfairrank.ranking_files._spool import Spool
-
-        Spool(tmp_path, 10**18)
-
-
 # Sources.
-
-
-def test_a_source_is_cloned_pickled_and_found_from_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    store(rows(), tmp_path / "rows.parquet")
-    source = parquet("~/rows.parquet")
-    ranker = PlackettLuceRanker(max_iter=20, random_state=0)
-    expected = ranker.fit(source).coef_
-    copied = pickle.loads(pickle.dumps(source))
-    assert not copied._known and copied.n_queries == N_QUERIES and copied.n_rows == len(rows())
-    for other in (copied, copy.copy(source), parquet([str(tmp_path / "rows.parquet")])):
-        np.testing.assert_array_equal(clone(ranker).fit(other).coef_, expected)
 
 
 def test_batches_that_go_to_another_process_read_the_same_rows(tmp_path):
@@ -500,48 +281,6 @@ def test_batches_that_go_to_another_process_read_the_same_rows(tmp_path):
         FileNotFoundError, match="not there, .* on other machines name a folder that all of them have, spool_dir="
     ):
         copied.read(np.arange(5))
-
-
-def test_a_file_that_changes_is_read_anew(tmp_path):
-    path, ranker = tmp_path / "rows.parquet", PlackettLuceRanker(max_iter=20, random_state=0)
-    source = parquet(store(rows(), path))
-    ranker.fit(source)
-    other = rows(seed=1)
-    store(other, path)
-    np.testing.assert_array_equal(ranker.fit(source).coef_, fit_in_memory(ranker, other).coef_)
-    assert source.n_rows == len(other)
-
-
-def test_what_is_written_for_training_is_removed(tmp_path):
-    path = store(rows(), tmp_path / "rows.parquet")
-    spool = tmp_path / "spool"
-    spool.mkdir()
-    source = parquet(path, sensitive_features="sex", spool_dir=spool)
-    ranker = FairPGRanker(max_iter=5, random_state=0).fit(source)
-    assert len(os.listdir(spool)) == 1
-    source.close()
-    assert not os.listdir(spool)
-    ranker.fit(source)
-    assert len(os.listdir(spool)) == 1
-    del source
-    gc.collect()
-    assert not os.listdir(spool)
-
-
-def test_a_metric_of_many_rows_is_learned_from_rows_in_equal_steps(tmp_path):
-    rng = np.random.default_rng(0)
-    n_rows, n_features = 30_100, 340  # more than ten million numbers, of which 30,000 rows are looked at
-    X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
-    np.save(tmp_path / "X.npy", X)
-    y, qid, group = rng.integers(0, 2, n_rows), np.arange(n_rows) // 20, rng.integers(0, 2, n_rows)
-    source = ArrayRanking(tmp_path / "X.npy", y, qid=qid, sensitive_features=group, spool_dir=tmp_path)
-    chosen = np.linspace(0, n_rows - 1, 30_000).astype(int)
-    found = source.sample()
-    for part, expected in zip(found, (X, y, group), strict=True):
-        np.testing.assert_array_equal(part, expected[chosen])
-    ranker = SenSTIRRanker(SensitiveSubspaceMetric(direction="difference"), max_iter=2, random_state=0).fit(source)
-    expected = SensitiveSubspaceMetric(direction="difference").fit(X[chosen], sensitive_features=group[chosen])
-    np.testing.assert_array_equal(ranker.metric_.directions_, expected.directions_)
 
 
 def peak_of_fit(path, n_rows):
@@ -579,28 +318,6 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
 
 
 # Predictions and metrics in chunks.
-
-
-def test_predictions_ranks_and_the_score_are_those_of_the_rows_in_memory(tmp_path):
-    table = rows([f"q{k * 7 % N_QUERIES}" for k in range(N_QUERIES)])
-    source = parquet(store(table, tmp_path / "rows.parquet"), query_weight="weight")
-    ranker = PlackettLuceRanker(max_iter=50, random_state=0).fit(source)
-    X, qid = table[FEATURES], table["qid"]
-    np.testing.assert_array_equal(ranker.predict(source), ranker.predict(X))
-    np.testing.assert_array_equal(ranker.rank(source), ranker.rank(X, qid=qid))
-    assert ranker.score(source) == ranker.score(X, table["target"], qid=qid, query_weight=table["weight"])
-
-
-def test_a_score_where_no_order_matters_is_nan(tmp_path):
-    table = rows()
-    table["target"] = 1.0
-    source = parquet(store(table, tmp_path / "rows.parquet"))
-    with pytest.warns(UserWarning, match="no order to learn"):
-        ranker = PlackettLuceRanker(max_iter=2, random_state=0).fit(source)
-    with pytest.warns(UndefinedMetricWarning, match="score is undefined: none of 60 queries"):
-        assert np.isnan(ranker.score(source))
-    with pytest.warns(UndefinedMetricWarning, match="all relevances are equal, so that metrics"):
-        evaluate_in_chunks(ranker, source, {"ndcg": ndcg_score})
 
 
 def flipped(X):
@@ -653,141 +370,6 @@ def test_metrics_in_chunks_are_those_of_all_rows_to_the_bit(tmp_path, is_weighte
     )
 
 
-def test_means_of_a_linear_ranker_in_chunks_are_the_same_bits(tmp_path):
-    table = rows()
-    source = parquet(store(table, tmp_path / "rows.parquet"), sensitive_features="sex")
-    ranker = PlackettLuceRanker(max_iter=50, random_state=0).fit(source)
-    metrics = {
-        "a": partial(stochastic_ndcg_score, random_state=5),
-        "b": partial(utility_score, utility="err", random_state=5),
-    }
-    found = evaluate_in_chunks(ranker, source, metrics, max_rows=50)["mean"]
-    s = ranker.predict(table[FEATURES])
-    assert found["a"] == stochastic_ndcg_score(table["target"], s, qid=table["qid"], random_state=5)
-    assert found["b"] == utility_score(table["target"], s, qid=table["qid"], utility="err", random_state=5)
-
-
-def test_a_standard_error_is_that_of_the_values(tmp_path):
-    table = rows()
-    source = parquet(store(table, tmp_path / "rows.parquet"))
-    ranker = PlackettLuceRanker(max_iter=50, random_state=0).fit(source)
-    found = evaluate_in_chunks(ranker, source, {"tau": kendall_tau_score}, hypothetical=flipped).loc["tau"]
-    X = table[FEATURES]
-    values = kendall_tau_score(ranker.predict(X), ranker.predict(flipped(X)), qid=table["qid"], reduce=None)
-    assert found["standard_error"] == pytest.approx(values.std(ddof=1) / np.sqrt(N_QUERIES))
-
-
-def test_metrics_that_cannot_be_measured_in_chunks_are_refused(tmp_path):
-    source = parquet(store(rows(), tmp_path / "rows.parquet"))
-    ranker = PlackettLuceRanker(max_iter=2, random_state=0).fit(source)
-    for metrics, kind, message in (
-        ({}, TypeError, "give a dict"),
-        (ndcg_score, TypeError, "give a dict"),
-        ({"n": "ndcg"}, TypeError, "a value for each query"),
-        ({"n": attention_inequity}, TypeError, "a value for each query"),
-        ({"n": partial(ndcg_score, qid=[0])}, TypeError, "come from the source"),
-        ({"n": kendall_tau_score}, ValueError, "give hypothetical="),
-        ({"n": group_exposure_difference}, ValueError, "names no column"),
-    ):
-        with pytest.raises(kind, match=message):
-            evaluate_in_chunks(ranker, source, metrics)
-    with pytest.raises(TypeError, match="inspection.audit"):
-        evaluate_in_chunks(ranker, rows()[FEATURES], {"ndcg": ndcg_score})
-
-
 # Arrays.
 
 
-@pytest.mark.parametrize("name", ["ascent, learned metric", "Fair-PG", "early stopping"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_arrays_on_a_disk_give_the_bits_of_arrays_in_memory(tmp_path, name, dtype):
-    table, ranker = rows(np.arange(N_QUERIES)[::-1], dtype), RANKERS[name]
-    columns = {"y": table["target"], "qid": table["qid"], "sensitive_features": table["sex"].to_numpy(str)}
-    np.save(tmp_path / "X.npy", np.ascontiguousarray(table[FEATURES]))
-    for column, values in columns.items():
-        np.save(tmp_path / f"{column}.npy", values)
-    paths = {column: tmp_path / f"{column}.npy" for column in columns}
-    X, y, qid = table[FEATURES].to_numpy(), table["target"].to_numpy(), table["qid"].to_numpy()
-    expected = clone(ranker).fit(X, y, qid=qid, sensitive_features=table["sex"])
-    for source in (
-        ArrayRanking(tmp_path / "X.npy", **paths),
-        ArrayRanking(np.load(tmp_path / "X.npy", mmap_mode="r"), y, qid=qid, sensitive_features=table["sex"]),
-    ):
-        fitted = clone(ranker).fit(source)
-        np.testing.assert_array_equal(fitted.coef_, expected.coef_)
-        assert not hasattr(fitted, "feature_names_in_")
-        assert fitted.score(source) == expected.score(X, y, qid=qid)
-        source.close()
-
-
-def test_names_of_arrays_and_metrics_in_chunks(tmp_path):
-    table = rows()
-    np.save(tmp_path / "X.npy", np.ascontiguousarray(table[FEATURES]))
-    source = ArrayRanking(
-        str(tmp_path / "X.npy"), table["target"], qid=table["qid"], feature_names=FEATURES, query_weight=table["weight"]
-    )
-    ranker = SenSTIRRanker([[0, 1, 0, 0]], max_iter=50, random_state=0).fit(source)
-    assert ranker.feature_names_in_.tolist() == FEATURES
-    expected = ndcg_score(
-        table["target"], ranker.predict(table[FEATURES]), qid=table["qid"], query_weight=table["weight"]
-    )
-    assert evaluate_in_chunks(ranker, source, {"ndcg": ndcg_score}, max_rows=30).loc["ndcg", "mean"] == expected
-    frozen = SenSTIRRanker(FrozenEstimator(ranker.metric_), max_iter=2, random_state=0).fit(source)
-    assert frozen.metric_ is ranker.metric_
-
-
-def test_arrays_that_do_not_fit_are_named(tmp_path):
-    table = rows()
-    X, y, qid = np.ascontiguousarray(table[FEATURES]), table["target"].to_numpy(), table["qid"].to_numpy()
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "fortran.npy", np.asfortranarray(X))
-    np.save(tmp_path / "ints.npy", X.astype(int))
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    for arrays, given, kind, message in (
-        ((X, y), qid, TypeError, "give the path of a .npy file"),
-        ((mapped[5:], y[5:]), qid[5:], TypeError, "give the path of a .npy file"),
-        ((tmp_path / "ints.npy", y), qid, TypeError, "of the dtype int64"),
-        ((tmp_path / "fortran.npy", y), qid, ValueError, "C order"),
-        ((mapped, y[1:]), qid, ValueError, "y has .* rows, and X has"),
-        ((mapped, y), qid % 50, ValueError, "again in row"),
-        ((mapped, -y), qid, ValueError, "y has negative values"),
-    ):
-        with pytest.raises(kind, match=message):
-            PlackettLuceRanker(max_iter=2).fit(ArrayRanking(*arrays, qid=given))
-    X[7, 2] = np.nan
-    np.save(tmp_path / "X.npy", X)
-    with pytest.raises(ValueError, match="Input X contains NaN: column 2 .* row 7"):
-        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "X.npy", y, qid=qid))
-
-
-@pytest.mark.parametrize("content", ["archive", "objects", "cut short", "Parquet", "folder", "nothing"])
-def test_a_file_that_holds_no_array_is_named(tmp_path, content):
-    table, path = rows(), tmp_path / "ids.npy"
-    np.save(tmp_path / "X.npy", np.ascontiguousarray(table[FEATURES]))
-    if content == "archive":
-        np.savez(tmp_path / "ids.npz", table["qid"])
-        path = tmp_path / "ids.npz"
-    elif content == "Parquet":
-        table.to_parquet(path)
-    elif content == "folder":
-        path = tmp_path
-    elif content != "nothing":
-        np.save(path, table["qid"].to_numpy().astype(object if content == "objects" else int))
-        path.write_bytes(path.read_bytes()[: 200 if content == "cut short" else None])
-    expected = "no such file" if content == "nothing" else "no .npy file of rows, or only a part of one"
-    with pytest.raises((ValueError, FileNotFoundError), match=f"^qid is .*{path.name}.*{expected}"):
-        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "X.npy", table["target"], qid=path))
-
-
-def test_arrays_without_columns_or_with_one_name_for_two_are_refused(tmp_path):
-    table = rows()
-    X, given = np.ascontiguousarray(table[FEATURES]), {"qid": table["qid"]}
-    np.save(tmp_path / "none.npy", X[:, :0])
-    np.save(tmp_path / "X.npy", X)
-    with pytest.raises(TypeError, match=r"of the dtype float32 and shape \(\d+, 0\): give"):
-        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(tmp_path / "none.npy", table["target"], **given))
-    with pytest.raises(ValueError, match="has a name more than once"):
-        source = ArrayRanking(tmp_path / "X.npy", table["target"], feature_names=["a", "b", "a", "c"], **given)
-        PlackettLuceRanker(max_iter=2).fit(source)
-    with pytest.raises(ValueError, match="X, y and qid belong together"):
-        PlackettLuceRanker(max_iter=2).fit(ArrayRanking(None, table["target"], **given))

@@ -464,7 +464,6 @@ def fits():
     yield "plain", lambda task, **k: fit_plain(task, **{"alpha": 0.01, **k})
     yield "box", lambda task, **k: fit_box(task, RAW[:2], 0.1, **k)
     yield "box, axis", lambda task, **k: fit_box(task, [[0, 1.0, 0, 0]], 0.1, **k)
-    yield "box, relaxed", lambda task, **k: fit_box(task, RAW[:2], 0.3, relax=0.8, **k)
     yield "budget", lambda task, **k: fit_budget(task, RAW[:2], 0.1, **k)
 
 
@@ -740,7 +739,7 @@ def test_a_warm_start_from_the_solution_is_there_already(fit):
     ranker = fit(task, warm_start=True, tol=1e-5)
     coef, n_iter = ranker.coef_, ranker.n_iter_
     ranker.fit(task.X, task.y, qid=task.qid)
-    assert ranker.n_iter_ < max(0.7 * n_iter, 4) or ranker.relax
+    assert ranker.n_iter_ < max(0.7 * n_iter, 4)
     assert len(ranker.history_["utility"]) == ranker.n_iter_
     assert ranker.coef_ == pytest.approx(coef, abs=0.02)
     cold = fit(task, warm_start=True, tol=1e-5)
@@ -866,109 +865,13 @@ def zeros_of(w, raw, tolerance=1e-10):
     return Zeros(np.abs(w) <= tolerance * np.abs(w).max(), along <= tolerance * np.abs(w).max())
 
 
-@pytest.mark.parametrize("relax", [0.3, 0.95])
-@pytest.mark.parametrize("name", ["axis", "one", "two", "axis and two"])
-def test_the_relaxed_fit_solves_the_restricted_problem(name, relax):
-    """Zeros of the box kept; on the rest as good as SLSQP with rho times 1 - relax."""
-    raw = DIRECTIONS[name]
-    for seed, rho in ((0, 0.3), (1, 1.0), (2, 0.1)):
-        task = make_task(MIXED, seed=seed)
-        box = fit_box(task, raw, rho, r=0.4)
-        zeros = zeros_of(box.coef_, raw)
-        relaxed = fit_box(task, raw, rho, r=0.4, relax=relax)
-        w = relaxed.coef_
-        assert (w[zeros.features] == 0).all()
-        assert np.abs(raw[zeros.directions] @ w).max(initial=0) < 1e-13 * np.abs(w).max()
-        _, best = best_in_box(
-            task, raw, 0.4, 0.05, rho * (1 - relax), fixed=zeros.features, settled=zeros.directions,
-            starts=[box.coef_, w],
-        )  # fmt: skip
-        objective = box_objective(task, raw, rho * (1 - relax), r=0.4)
-        assert objective(w) > best - 1e-7 and objective(w) > objective(box.coef_) - 1e-12
-        assert relaxed.n_iter_ > box.n_iter_ and len(relaxed.history_["utility"]) == relaxed.n_iter_
-
-
-def test_relax_zero_is_the_box_to_the_bit():
-    task = make_task(MIXED, seed=0)
-    np.testing.assert_array_equal(fit_box(task, RAW[:2], 0.3, relax=0.0).coef_, fit_box(task, RAW[:2], 0.3).coef_)
-
-
 FIVE = {"axis": [[0.0, 1.0, 0.0, 0.0, 0.0]], "oblique": [[1.0, 1.0, 0.0, 0.0, 0.0]]}
-
-
-@pytest.mark.parametrize("name", FIVE)
-def test_relax_one_is_the_plain_ranker_on_what_is_left(name):
-    """Of features that span the weights allowed; alpha bounds them."""
-    task, raw = make_task(weights=(1.0, -1.0, 0.5, 0.0, 0.0), seed=1), np.array(FIVE[name])
-    zeros = zeros_of(fit_box(task, raw, 1.0, r=1.0, alpha=0.01).coef_, raw)
-    assert 1 <= zeros.features.sum() <= 3 and zeros.directions.all()
-    normals = np.vstack([np.eye(5)[zeros.features], raw])
-    allowed = np.linalg.svd(normals)[2][np.linalg.matrix_rank(normals) :].T
-    plain = fit_plain(Task(task.X @ allowed, task.y, task.qid), 0.01)
-    w = fit_box(task, raw, 1.0, r=1.0, alpha=0.01, relax=1.0).coef_
-    assert w == pytest.approx(allowed @ plain.coef_, abs=1e-4)
-
-
-def test_relax_without_rho_is_the_plain_ranker():
-    task = make_task(seed=0)
-    np.testing.assert_array_equal(fit_box(task, RAW[:2], 0.0, alpha=0.01, relax=0.7).coef_, fit_plain(task, 0.01).coef_)
-
-
-@pytest.mark.parametrize("relax", [0.5, 1.0])
-@pytest.mark.parametrize("name", FIVE)
-def test_relaxing_with_adam_finds_the_zeros_and_keeps_them(name, relax):
-    """Near the solution of lbfgs, with exact gradients and a small step; twice as many steps in all."""
-    task, raw = make_task(weights=(1.0, -1.0, 0.5, 0.0, 0.0), seed=1), np.array(FIVE[name])
-    settings = {"r": 1.0, "alpha": 0.02, "relax": relax}
-    exact = fit_box(task, raw, 1.0, **settings)
-    adam = fit_box(
-        task, raw, 1.0, solver="adam", gradient="exact", batch_size=20, max_iter=2000, learning_rate=2e-3, random_state=0,
-        **settings,
-    )  # fmt: skip
-    assert adam.n_iter_ == 4000 and all(len(values) == 4000 for values in adam.history_.values())
-    zeros = zeros_of(exact.coef_, raw)
-    assert (np.abs(adam.coef_[zeros.features]) < 1e-13).all() and zeros.directions.all()
-    assert np.abs(raw @ adam.coef_).max() < 1e-13
-    objective = box_objective(task, raw, 1.0 - relax, r=1.0, alpha=0.02)
-    assert objective(adam.coef_) == pytest.approx(objective(exact.coef_), abs=1e-4)
-
-
-@pytest.mark.parametrize("adversary", ["ascent", "exact"])
-@pytest.mark.parametrize("solver", ["adam", "lbfgs"])
-def test_only_the_box_can_be_relaxed(adversary, solver):
-    task = make_task(seed=1)
-    with pytest.raises(ValueError, match=r'relax=0.5 needs adversary="gaps" or "exact_box"'):
-        SenSTIRRanker(OBLIQUE, adversary=adversary, solver=solver, relax=0.5).fit(task.X, task.y, qid=task.qid)
-
-
-@pytest.mark.parametrize("relax", [-0.1, 1.1, "a", None])
-def test_relax_is_a_share(relax):
-    task = make_task(seed=1)
-    with pytest.raises(ValueError, match="'relax' parameter"):
-        fit_box(task, OBLIQUE, 0.1, relax=relax)
 
 
 def box_of(raw, d=4):
     """The closed form for rows of which only the number matters."""
     source = ArrayBatches(np.zeros((2, d)), Queries.single(2), Tables(np.zeros(2), np.ones(2)))
     return ExactBox().prepare(source, LinearScore(), metric_of(raw).estimator)
-
-
-def test_zeros_and_their_projector():
-    box = box_of(np.array([[1.0, 1, 0, 0], [2.0, 0, 0, 0], [0, 0, 1.0, -1.0]]))
-    zeros = box.zeros(np.array([0.0, 3.0, -1e-12, 5.0]))
-    assert zeros.features.tolist() == [True, False, True, False]
-    assert zeros.directions.tolist() == [False, True, False]
-    loose = box.zeros(np.array([1e-11, 3.0, 1.0, 1.0]), tolerance=1e-9)
-    assert loose.features.tolist() == [True, False, False, False]
-    # w_0 = 0 once as a weight and once as a direction, and w_2 = w_3: what is left is (0, 1, 0, 0) and (0, 0, 1, 1)
-    projector = box.projector(Zeros(np.array([True, False, False, False]), np.array([False, True, True])))
-    expected = np.diag([0.0, 1.0, 0.5, 0.5])
-    expected[2, 3] = expected[3, 2] = 0.5
-    assert projector == pytest.approx(expected, abs=1e-14)
-    bare = box_of(np.zeros((0, 2)), d=2)
-    assert bare.projector(bare.zeros(np.ones(2))) == pytest.approx(np.eye(2))
-    assert bare.zeros(np.zeros(2)).features.all()
 
 
 # German Credit

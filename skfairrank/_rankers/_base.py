@@ -14,15 +14,12 @@ from skfairrank._arguments import names_queries
 from skfairrank._features import validate_features
 from skfairrank._parameters import stores_parameters
 from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
-from skfairrank._rankers._keeping import check_checkpoint, open_keeper
 from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
-from skfairrank._rankers._starts import Start, best_of
 from skfairrank._rankers._streaming import go_on_with
 from skfairrank._regularizers import Regularizer
 from skfairrank._validation import check_magnitude, check_relevance
-from skfairrank.ranking_files import RankingSource
 from skfairrank.scores import SCORES, make_score
 from skfairrank.utilities import UTILITIES
 
@@ -57,15 +54,12 @@ class ScoreRanker(RankingMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features), or RankingSource
-            Rows on a disk (`skfairrank.ranking_files`) are read in chunks; all scores are returned together.
+        X : array-like, shape (n_rows, n_features)
 
         Returns
         -------
         scores : ndarray of float64, shape (n_rows,)
         """
-        if isinstance(X, RankingSource):
-            return np.concatenate([self.predict(chunk.X) for chunk in X.chunks()])
         check_is_fitted(self, "parameters_")
         X = validate_features(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if X.shape[1] != self._n_features_trained:
@@ -123,13 +117,6 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Passes over the queries without improvement after which to stop.
     warm_start : bool, default=False
         Start from the last fit's `coef_` (and `lambda_`).
-    n_init : int, default=1
-        Number of starts, each with random numbers of its own; the one with the largest training objective is kept. For scores
-        that have poor optima, such as networks. A linear score has hardly any, so that it gains next to nothing; with
-        `solver="lbfgs"` it starts once. So does a warm start.
-    n_jobs : int or None, default=None
-        Processes among which starts are shared out, by joblib. Results do not depend on it. None: 1, unless in a
-        `joblib.parallel_config` context.
     random_state : None, int, RandomState or Generator, default=None
         An int makes `fit` repeatable to the bit, for any interleaving of the queries that keeps each query's own row order.
     verbose : int, default=0
@@ -153,16 +140,6 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Only where X has feature names.
     validation_scores_ : ndarray of float
         Held-out objective after each pass; only with `early_stopping`.
-    objectives_ : ndarray of float, shape (number of starts that ran,)
-        Training objective at the end of each start: mean utility minus regulariser minus penalty, over all queries of `fit`
-        (from 1000 on, over as many in equal steps as a tenth of the training steps sees, or 1000). Only with several starts. An
-        attack that finds the regulariser has the same random starts for each, and the multiplier with which the start ended.
-
-    Notes
-    -----
-    With several starts callbacks and `verbose` tell of the first one, which then runs before the others. Ctrl-C ends the start at
-    work and begins no other; the best so far is kept. While starts run in other processes it ends `fit` without a result.
-
     Examples
     --------
     >>> from skfairrank import PlackettLuceRanker
@@ -188,8 +165,6 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
@@ -212,8 +187,6 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         validation_fraction=0.1,
         n_iter_no_change=5,
         warm_start=False,
-        n_init=1,
-        n_jobs=None,
         random_state=None,
         verbose=0,
     ): ...
@@ -229,15 +202,15 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     @names_queries
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
         """Train on queries.
 
         Parameters
         ----------
-        X : array-like of float, shape (n_rows, n_features), or RankingSource
-            Rows on a disk (`skfairrank.ranking_files`) bring what the other arguments are for; ``fit(source)`` has none of them.
+        X : array-like of float, shape (n_rows, n_features)
+            A memory map of more rows than memory holds will do: X is neither copied nor sorted.
         y : array-like of float, shape (n_rows,)
-            Relevance of each row, >= 0. Left out only with a RankingSource.
+            Relevance of each row, >= 0.
         qid : array-like, shape (n_rows,), optional
             Query of each row, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like, shape (n_rows,) or (n_rows, n_attributes), optional
@@ -258,17 +231,17 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         ValueError
             If y has negative values, qid is not one id per row, or training diverges.
         """
-        for name in ("validation_scores_", "objectives_"):  # of an earlier fit with other settings
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
         given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
         callbacks = Callbacks(self, X, y, given.metadata)
-        streams = Streams.of_starts(self.random_state, int(self.n_init))
+        streams = Streams.of(self.random_state)
         is_warm = self.warm_start and hasattr(self, "parameters_")
-        problem = make_problem(self, given, streams[0].starts)
+        problem = make_problem(self, given, streams.starts)
         warn_of_data(self, problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
-        state, objectives = self._optimised(problem, streams[: 1 if is_warm else None], callbacks, is_warm)
-        finish(self, state, **objectives)
+        state = initial_state(self, problem, streams.initial)
+        optimise(self, problem, state, streams.of_training, callbacks)
+        finish(self, state)
         warn_of_end(self, state)
         callbacks.end()
         return self
@@ -285,7 +258,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         What is learned of the data as a whole is learned at the first call and kept: the fair metric, and what `hypotheticals`
         have learned. So let the first call be large enough for that. The first ``fair_start * max_iter`` steps of the stream are
         plain; otherwise `max_iter` has no effect. After `fit` a call goes on from its result (from its weights alone where
-        it stopped early, or was relaxed); `fit` begins anew.
+        it stopped early); `fit` begins anew.
 
         Parameters
         ----------
@@ -310,8 +283,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         ------
         ValueError
             If the rows begin with the query with which those of the last call have ended; if features are others than before,
-            or a parameter has changed that says what was learned at the beginning; for `solver="lbfgs"`, `early_stopping`,
-            `relax` and `n_init` > 1; and as `fit`. The ranker then stays as it was.
+            or a parameter has changed that says what was learned at the beginning; for `solver="lbfgs"` and
+            `early_stopping`; and as `fit`. The ranker then stays as it was.
         """
         self._validate_params()
         goes_on = hasattr(self, "parameters_")
@@ -319,24 +292,6 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             self, Given(X, y, qid, sensitive_features, query_weight, X_hypothetical, of_stream=True, goes_on=goes_on)
         )
         return self
-
-    def _optimised(self, problem, streams, callbacks, is_warm):
-        """What the best start has found, and the attributes that tell of the others."""
-        if self.solver == "lbfgs" and problem.score.is_linear:
-            streams = streams[:1]  # it starts at zero
-        starts = [Start(initial_state(self, problem, own.initial), own) for own in streams]
-        if len(starts) == 1:
-            state, own, keeper = starts[0].state, streams[0].of_training, None
-            if callbacks.checkpoint is not None:
-                keeper = open_keeper(callbacks.checkpoint, self, problem, state, own, is_warm=is_warm)
-            optimise(self, problem, state, own, callbacks, keeper)
-            return state, {}
-        state, objectives = best_of(self, problem, starts, callbacks)
-        return state, {"objectives_": objectives}
-
-    def _check_checkpoint(self) -> None:
-        """What `skfairrank.callbacks.Checkpoint` asks before training."""
-        check_checkpoint(self)
 
     def _regularizer(self, batches, y, given: Given, rng) -> Regularizer:
         """What training subtracts from the utility: what tells one trained ranker from another.

@@ -14,7 +14,6 @@ from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._regularizers import ExposureHinge, Regularizer
 from skfairrank._sensitive import check_groups
 from skfairrank._warnings import warn_caller
-from skfairrank.ranking_files import RankingSource
 
 __all__ = ["FairPGRanker"]
 
@@ -33,13 +32,12 @@ class FairPGRanker(PlackettLuceRanker):
     fairness_weight : float, default=1.0
         Weight of the disparity (their lambda). 0 gives the plain ranker, bit for bit.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
-validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state, verbose
+validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         As for `PlackettLuceRanker`; `solver="lbfgs"` is not available here, since the hinge has kinks.
 
     Attributes
     ----------
-    score_function_, parameters_, coef_, n_iter_, n_queries_, n_features_in_, feature_names_in_, validation_scores_, \
-objectives_
+    score_function_, parameters_, coef_, n_iter_, n_queries_, n_features_in_, feature_names_in_, validation_scores_
         As for `PlackettLuceRanker`.
     history_ : dict of ndarray, each with one entry per step
         "utility", and "regularizer": the mean disparity of the step's sampled rankings, without its weight.
@@ -61,8 +59,6 @@ objectives_
     def __init__(self, *, fairness_weight=1.0, **shared): ...
 
     def _regularizer(self, batches, y, given, rng):
-        is_on_disk = isinstance(given.X, RankingSource)
-        has_groups = given.X.has_sensitive_features if is_on_disk else given.sensitive_features is not None
         known = getattr(self, "groups_", None) if given.goes_on else None
         self.__dict__.pop("groups_", None)
         if self.fairness_weight == 0:
@@ -71,29 +67,24 @@ objectives_
             raise ValueError(
                 'FairPGRanker has solver="adam" only: the hinge of exposures has kinks that "lbfgs" cannot cross.'
             )
-        if not has_groups:
+        if given.sensitive_features is None:
             warn_caller(
                 "FairPGRanker got no sensitive_features and trains without its fairness term: pass sensitive_features= with "
                 "two groups to fit.",
             )
             return Regularizer()
-        by = "FairPGRanker"
-        if is_on_disk:
-            starts = np.concatenate([[0], np.cumsum(batches.sizes)])
-            self.groups_, coefficients = given.X.disparity_coefficients(by)
-        else:
-            queries = batches.queries
-            self.groups_, group = check_groups(given.sensitive_features, len(y), at_most=2, compared_by=by)
-            if known is not None:
-                self.groups_, group = _among_known(known, self.groups_, group)
-            starts, coefficients = queries.offsets, disparity_coefficients(y, queries.group(group), queries.offsets)[0]
+        queries = batches.queries
+        self.groups_, group = check_groups(given.sensitive_features, len(y), at_most=2, compared_by="FairPGRanker")
+        if known is not None:
+            self.groups_, group = _among_known(known, self.groups_, group)
+        coefficients = disparity_coefficients(y, queries.group(group), queries.offsets)[0]
         if len(self.groups_) < 2:
             warn_caller(
                 f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: "
                 "give the rows of both groups."
             )
         exposure = discounts(int(batches.sizes.max()))
-        return ExposureHinge(coefficients, starts, exposure, strength=self.fairness_weight)
+        return ExposureHinge(coefficients, queries.offsets, exposure, strength=self.fairness_weight)
 
 
 def _among_known(known, labels, group):

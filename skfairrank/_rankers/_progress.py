@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._solvers import Problem, mean_utility
-from skfairrank.callbacks import Checkpoint
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -28,8 +27,6 @@ class EarlyStopping:
     before the regulariser sets in do not count, since it is meant to cost utility.
     """
 
-    _FOUND = ("scores", "best", "best_theta", "waited", "looked")
-
     def __init__(self, ranker, problem: Problem, held_out, n_kept: int):
         self.problem, self.held_out = problem, held_out
         self.tol, self.patience = float(ranker.tol), int(ranker.n_iter_no_change)
@@ -41,14 +38,6 @@ class EarlyStopping:
 
     def next_look(self, n_iter: int) -> int:
         return self.looked + self.every
-
-    def state(self) -> dict:
-        """What the looks so far have found."""
-        return {name: getattr(self, name) for name in self._FOUND}
-
-    def restore(self, state: dict) -> None:
-        for name in self._FOUND:
-            setattr(self, name, state[name])
 
     def __call__(self, state) -> bool:
         if state.n_iter < self.looked + self.every:
@@ -68,23 +57,8 @@ class Callbacks:
     """scikit-learn's callbacks of one fit; without them, nothing."""
 
     def __init__(self, estimator, X, y, metadata):
-        self.estimator, self.context, self.asked_to_stop = estimator, None, False
+        self.estimator, self.context = estimator, None
         self.given = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-
-    @property
-    def listen(self) -> bool:
-        """Whether there are any."""
-        return bool(getattr(self.estimator, "_skl_callbacks", ()))
-
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        """The one that keeps this fit."""
-        found = [
-            callback for callback in getattr(self.estimator, "_skl_callbacks", ()) if isinstance(callback, Checkpoint)
-        ]
-        if len(found) > 1:
-            raise ValueError(f"The ranker has {len(found)} callbacks of the kind Checkpoint: set one.")
-        return found[0] if found else None
 
     def begin(self, n_reports: int) -> None:
         if hasattr(self.estimator, "_init_callback_context"):
@@ -97,9 +71,7 @@ class Callbacks:
             return False
         task = self.context.subcontext(task_name="steps")
         task.call_on_fit_task_begin(**self.given)
-        stop = task.call_on_fit_task_end(**self.given, reconstruction_attributes=fitted_attributes)
-        self.asked_to_stop |= bool(stop)
-        return stop
+        return task.call_on_fit_task_end(**self.given, reconstruction_attributes=fitted_attributes)
 
     def end(self) -> None:
         if self.context is not None:
@@ -114,14 +86,13 @@ class Progress:
     estimator : ranker being fitted
     callbacks : Callbacks or None
     early_stopping : EarlyStopping, optional
-    keeper : skfairrank._rankers._keeping.Keeper, optional
     """
 
     REPORTS = 50
 
-    def __init__(self, estimator, max_iter: int, callbacks, early_stopping: EarlyStopping | None = None, keeper=None):
+    def __init__(self, estimator, max_iter: int, callbacks, early_stopping: EarlyStopping | None = None):
         self.estimator, self.max_iter, self.callbacks = estimator, max_iter, callbacks
-        self.early_stopping, self.keeper = early_stopping, keeper
+        self.early_stopping = early_stopping
         self.interval = self.interval_of(max_iter)
         self.printed = self.reported = 0
 
@@ -136,16 +107,7 @@ class Progress:
     def next_look(self, n_iter: int) -> int:
         """The step after which to be called next."""
         look = (n_iter // self.interval + 1) * self.interval
-        others = [other.next_look(n_iter) for other in (self.early_stopping, self.keeper) if other is not None]
-        return min([look, *others])
-
-    def go_on_from(self, n_iter: int) -> bool:
-        """Tell callbacks of steps that another process has taken; true if one of them asks to stop."""
-        self.printed, stop = n_iter, False
-        while self.callbacks is not None and self.reported < self.max_iter and self._is_due(n_iter):
-            self.reported += self.interval
-            stop |= self.callbacks.report(None)
-        return stop
+        return look if self.early_stopping is None else min(look, self.early_stopping.next_look(n_iter))
 
     def __call__(self, state) -> bool:
         stop = self.early_stopping is not None and self.early_stopping(state)
@@ -162,8 +124,6 @@ class Progress:
         while self.callbacks is not None and self.reported < self.max_iter and self._is_due(state.n_iter):
             self.reported += self.interval
             asked_to_stop |= self.callbacks.report(lambda: self.estimator._fitted_attributes(state))
-        if self.keeper is not None and not finished:
-            self.keeper(state.n_iter, is_cut_short=asked_to_stop)
         return stop or asked_to_stop
 
     def _is_due(self, n_iter: int) -> bool:

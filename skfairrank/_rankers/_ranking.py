@@ -15,9 +15,6 @@ from skfairrank._queries import REMEDY, Queries
 from skfairrank._validation import check_relevance, check_scores
 from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
-from skfairrank.ranking_files import RankingSource
-from skfairrank.ranking_files._evaluation import measure_in_chunks
-from skfairrank.ranking_files._source import refuse_beside_source
 
 __all__ = ["RankingMixin", "ndcg_of_ranker", "queries_in_fit", "ranks_by_score"]
 
@@ -91,17 +88,6 @@ def _warn_that_no_order_matters(n_queries: int) -> None:
     )
 
 
-def ndcg_in_chunks(ranker, source: RankingSource) -> float:
-    """What `ndcg_of_ranker` is, of rows on a disk."""
-    from skfairrank.metrics import ndcg_score
-
-    measured, order_matters = measure_in_chunks(ranker, source, {"ndcg_score": ndcg_score})
-    if not order_matters:
-        _warn_that_no_order_matters(source.n_queries)
-        return float("nan")
-    return measured["ndcg_score"].reduced("mean")
-
-
 class RankingMixin:
     """Ranks, sampled rankings and a score for every estimator with ``predict(X)`` -> scores, higher is better.
 
@@ -133,8 +119,7 @@ class RankingMixin:
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features), or RankingSource
-            Rows on a disk (`skfairrank.ranking_files`), which have queries of their own, are read in chunks.
+        X : array-like, shape (n_rows, n_features)
         qid : array-like, shape (n_rows,), optional
             The query of each row, in any order. None: all rows are one list.
 
@@ -143,9 +128,6 @@ class RankingMixin:
         ranks : ndarray of int, shape (n_rows,)
             1 for the best row of each query, aligned with the rows of X.
         """
-        if isinstance(X, RankingSource):
-            refuse_beside_source(X, qid=qid)
-            return np.concatenate([self.rank(chunk.X, qid=chunk.qid) for chunk in X.chunks()])
         scores = check_scores(self._scores(X, qid))
         queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
         return ranks_by_score(scores, queries)
@@ -168,15 +150,10 @@ class RankingMixin:
         ranks : ndarray of int, shape (n_samples, n_rows)
             1-based rank of each row within its query, aligned with the rows of X.
         """
-        if isinstance(X, RankingSource):
-            raise TypeError(
-                f"sample_rankings takes rows in memory, and X is {X!r}: sample the rankings of one chunk after the other, for "
-                "chunk in X.chunks(), with chunk.X and qid=chunk.qid."
-            )
         return sample_rankings(self._scores(X, qid), qid=qid, n_samples=n_samples, random_state=random_state)
 
     @names_queries
-    def score(self, X, y=None, *, qid=None, query_weight=None, sample_weight=None):
+    def score(self, X, y, *, qid=None, query_weight=None, sample_weight=None):
         """NDCG of the rows sorted by descending score, averaged over the queries.
 
         It depends on the order alone, not on the size of the scores, so one search can compare rankers of every kind: the
@@ -187,10 +164,9 @@ class RankingMixin:
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features), or RankingSource
-            Rows on a disk (`skfairrank.ranking_files`), which bring what the other arguments are for, are read in chunks.
+        X : array-like, shape (n_rows, n_features)
         y : array-like, shape (n_rows,)
-            Relevance of each row, >= 0. Left out only with a RankingSource.
+            Relevance of each row, >= 0.
         qid : array-like, shape (n_rows,), optional
             The query of each row. May only be left out (one query) if `fit` saw one query.
         query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
@@ -209,9 +185,6 @@ class RankingMixin:
         ValueError
             If there is no `qid` and `fit` saw several queries, or if there is a `sample_weight`.
         """
-        if isinstance(X, RankingSource):
-            refuse_beside_source(X, y=y, qid=qid, query_weight=query_weight, sample_weight=sample_weight)
-            return ndcg_in_chunks(self, X)
         return ndcg_of_ranker(
             y,
             self._scores(X, qid),

@@ -18,7 +18,6 @@ from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._fitting import fit_metric
 from skfairrank.hypotheticals import check_hypotheticals
-from skfairrank.ranking_files import RankingSource
 
 __all__ = ["SenSTIRRanker", "fit_metric"]
 
@@ -67,7 +66,7 @@ class SenSTIRRanker(PlackettLuceRanker):
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
-validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state, verbose
+validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         As for `PlackettLuceRanker`.
     adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent", "given"} or Adversary, default="ascent"
         How q' is found: by name, with the parameters below that belong to it, or by an object of `skfairrank.adversaries`, which
@@ -124,10 +123,6 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         columns that have been scaled belong here: they are on no simplex.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
-    relax : float, default=0.0
-        For "gaps" and "exact_box", after the relaxed lasso: weights and sensitive directions that were set to zero stay
-        there, and the other weights are fitted again with ``rho * (1 - relax)``. In [0, 1]. With `solver="adam"`
-        weights count as zero within twice the learning rate, and the second fit takes as many steps again.
 
     Attributes
     ----------
@@ -144,7 +139,7 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
         (mean d_Q(q, q')) and "lambda" (after its update). In steps without the
         regulariser the middle two are 0 and lambda is unchanged.
-    n_queries_, n_features_in_, feature_names_in_, validation_scores_, objectives_
+    n_queries_, n_features_in_, feature_names_in_, validation_scores_
         As for `PlackettLuceRanker`.
 
     Notes
@@ -175,18 +170,13 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
         **{name: rule for kind in ADVERSARIES.values() for name, rule in kind._parameter_constraints.items()},
         "adversary": [StrOptions(set(ADVERSARIES)), HasMethods("prepare")],
         "fair_start": [Interval(Real, 0, 1, closed="both")],
-        "relax": [Interval(Real, 0, 1, closed="both")],
     }
 
     @stores_parameters(extends=(*ADVERSARIES.values(), PlackettLuceRanker))
-    def __init__(self, metric=None, *, rho=0.003, adversary="ascent", fair_start=0.1, relax=0.0, **shared): ...
+    def __init__(self, metric=None, *, rho=0.003, adversary="ascent", fair_start=0.1, **shared): ...
 
     def _regularizer(self, batches, y, given, rng):
         adversary = make_adversary(self.adversary, self)
-        if self.relax > 0 and not adversary.sets_zeros:
-            raise ValueError(
-                f'relax={self.relax} needs adversary="gaps" or "exact_box": other adversaries set no weights to zero.'
-            )
         if self.rho > 0 and self.solver == "lbfgs" and not adversary.is_closed_form:
             raise ValueError(NEEDS_CLOSED_FORM)
         if self.hypotheticals is not None and not (isinstance(self.adversary, str) and self.adversary == "given"):
@@ -194,13 +184,7 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
                 f'hypotheticals are read by adversary="given" only, and adversary is {self.adversary!r}: training goes without '
                 "them."
             )
-        is_on_disk = isinstance(given.X, RankingSource)
-        if is_on_disk and adversary.takes_hypotheticals and self.rho > 0:
-            raise ValueError(
-                'adversary="given" keeps the hypothetical rows of all training rows in memory, and a source of rows on a disk is '
-                'for rows that do not fit there: use another adversary, such as "ascent" or "gaps".'
-            )
-        relevance = None if is_on_disk else _ungrouped(y, batches.queries)
+        relevance = _ungrouped(y, batches.queries)
         if not given.goes_on:
             self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
             self.metric_ = self._learn_metric(adversary, batches, relevance, given)
@@ -237,15 +221,12 @@ validation_fraction, n_iter_no_change, warm_start, n_init, n_jobs, random_state,
             hypotheticals = check_hypotheticals(adversary.hypotheticals)
             if hypotheticals.metric is not None or not hypotheticals.needs_metric:
                 return None
-        sensitive_features, names = given.sensitive_features, getattr(self, "feature_names_in_", None)
-        if isinstance(given.X, RankingSource):
-            X, relevance, sensitive_features = given.X.sample()
-        else:
-            X = batches.X if names is None else pd.DataFrame(batches.X, columns=names, copy=False)
+        names = getattr(self, "feature_names_in_", None)
+        X = batches.X if names is None else pd.DataFrame(batches.X, columns=names, copy=False)
         needed = self.rho > 0
         uses_directions = needed and adversary.uses_directions
         how = {"needed": needed, "uses_directions": uses_directions}
-        metric = fit_metric(self.metric, X, sensitive_features, relevance, **how)
+        metric = fit_metric(self.metric, X, given.sensitive_features, relevance, **how)
         if self.metric is None and uses_directions:
             _warn_if_directions_miss_the_groups(metric)
         return metric

@@ -7,12 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfairrank._batches import ArrayBatches
-from skfairrank._features import validate_features
 from skfairrank._gradients import SubsetSum, make_gradient
 from skfairrank._random import spawn_generators
 from skfairrank._solvers import Problem, TrainingState
-from skfairrank.ranking_files import RankingSource
-from skfairrank.ranking_files._source import refuse_beside_source
 from skfairrank.scores import LOOKED_AT, check_start, make_score
 from skfairrank.utilities import make_utility
 
@@ -30,15 +27,7 @@ class Streams(NamedTuple):
 
     @classmethod
     def of(cls, random_state) -> Streams:
-        return cls.of_starts(random_state, 1)[0]
-
-    @classmethod
-    def of_starts(cls, random_state, n_starts: int) -> list[Streams]:
-        """Those of several starts. The first has the same for any number; early stopping holds the same queries out in all."""
-        k = len(cls._fields)
-        generators = spawn_generators(random_state, k * n_starts)
-        streams = [cls(*generators[i : i + k]) for i in range(0, k * n_starts, k)]
-        return [own._replace(split=streams[0].split) for own in streams]
+        return cls(*spawn_generators(random_state, len(cls._fields)))
 
     @property
     def of_training(self):
@@ -66,8 +55,6 @@ class Given(NamedTuple):
 
 def make_problem(ranker, given: Given, rng) -> Problem:
     """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
-    if isinstance(given.X, RankingSource):
-        return _problem_of_source(ranker, given, rng)
     X, y, queries = ranker._check_training_data(given.X, given.y, given.qid, reset=not given.goes_on)
     gradient = SubsetSum() if ranker.solver == "lbfgs" else make_gradient(ranker.gradient, int(ranker.n_samples))
     gradient.check(queries)
@@ -86,23 +73,6 @@ def make_problem(ranker, given: Given, rng) -> Problem:
         ranker._regularizer(batches, grouped, given, rng),
         float(ranker.alpha),
     )
-
-
-def _problem_of_source(ranker, given: Given, rng) -> Problem:
-    """`make_problem` of rows on a disk, which bring their relevances and queries."""
-    refuse_beside_source(given.X, y=given.y, **given.metadata)
-    if ranker.solver == "lbfgs":
-        raise ValueError(
-            'solver="lbfgs" goes through all rows in every iteration, so that they must be in memory: train on a source of rows '
-            'on a disk with solver="adam".'
-        )
-    batches = given.X.batches(ranker.utility)
-    validate_features(ranker, given.X._named(batches.first_rows(1)[0][:1]))
-    gradient = make_gradient(ranker.gradient, int(ranker.n_samples))
-    gradient.check(batches)
-    ranker.n_queries_ = len(batches.sizes)
-    regularizer = ranker._regularizer(batches, None, given, rng)
-    return Problem(batches, make_score(ranker.score_function), gradient, regularizer, float(ranker.alpha))
 
 
 def initial_state(ranker, problem: Problem, rng) -> TrainingState:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from pickle import PicklingError
 from typing import Any
 
 import numpy as np
+from joblib import hash as hash_of
 
 from skfairrank._batches import OnePass
-from skfairrank._rankers._fingerprint import described
 from skfairrank._rankers._fitting import finish, resume_after, settings_kept, warn_of_data
-from skfairrank._rankers._progress import Callbacks, Progress
+from skfairrank._rankers._progress import Progress
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
 from skfairrank._solvers import Training, TrainingState
 from skfairrank._validation import as_values
-from skfairrank.ranking_files import RankingSource
 
 __all__ = ["go_on_with"]
 
@@ -23,7 +23,6 @@ def go_on_with(ranker, given: Given) -> None:
     before = dict(vars(ranker))
     try:
         _refuse(ranker)
-        _refuse_source(given.X)
         if given.goes_on:
             _check_settings(ranker)
         _go_on(ranker, given)
@@ -52,13 +51,12 @@ def _go_on(ranker, given):
         training.optimizer.restore(resume["optimizer"])
         problem.regularizer.restore(resume["regularizer"])
     progress = Progress(ranker, state.n_iter + stream.n_steps, None)
-    progress.go_on_from(state.n_iter)
+    progress.printed = state.n_iter
     training.run(stream.n_steps, progress)
     if state.interrupted:
         raise KeyboardInterrupt
     state.resume = resume_after(training, streams.order, streams.noise)
-    for name in ("validation_scores_", "objectives_"):  # of an earlier fit with other settings
-        vars(ranker).pop(name, None)
+    vars(ranker).pop("validation_scores_", None)  # of an earlier fit with other settings
     finish(ranker, state, n_queries_=n_queries + ranker.n_queries_, _last_query=None if ends is None else ends[1])
 
 
@@ -67,41 +65,32 @@ def _refuse(ranker):
     refused = {
         'solver="lbfgs"': (ranker.solver == "lbfgs", "it needs the whole training set in every iteration"),
         "early_stopping": (ranker.early_stopping, "it holds queries of one training set out"),
-        "n_init": (ranker.n_init > 1, "the best of several starts is known at the end"),
-        "relax": (getattr(ranker, "relax", 0.0) > 0, "the second fit begins at the end of the first"),
     }
     for name, (is_set, reason) in refused.items():
         if is_set:
             raise ValueError(
                 f"partial_fit does not go with {name}: {reason}. Use fit, or set_params to the default of this parameter."
             )
-    if Callbacks(ranker, None, None, None).checkpoint is not None:
-        raise ValueError(
-            "partial_fit does not write to a Checkpoint: between two calls the ranker itself can be saved, by joblib.dump or "
-            "pickle, and goes on to the same bits. Take the callback away by set_callbacks()."
-        )
-
-
-def _refuse_source(X):
-    if isinstance(X, RankingSource):
-        raise TypeError(
-            f"partial_fit takes whole queries in memory, and X is {X!r}: fit trains on all of it. Or give one chunk after the "
-            "other, for chunk in X.chunks(), with chunk.X, chunk.y and qid=chunk.qid."
-        )
 
 
 def _check_settings(ranker):
     """Raise where a parameter has changed that says what was learned at the beginning and is kept."""
     for name, was in ranker._trained_with.items():
         now = settings_kept(ranker)[name]
-        if now is was:
-            continue
-        now, was = described(now), described(was)
-        if now != was:
+        if not _are_equal(now, was):
             raise ValueError(
-                f"{name} is {now}, and was {was} when training began, so that partial_fit cannot go on: the fair metric and "
+                f"{name} is {now!r}, and was {was!r} when training began, so that partial_fit cannot go on: the fair metric and "
                 "the parameters of the score are kept from then. Give what it was, or begin anew with fit, or with a clone."
             )
+
+
+def _are_equal(one, other) -> bool:
+    if one is other:
+        return True
+    try:
+        return hash_of(one) == hash_of(other)
+    except PicklingError:  # a function without a name
+        return False
 
 
 def _reached(ranker, problem) -> TrainingState:

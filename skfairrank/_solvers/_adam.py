@@ -38,8 +38,7 @@ class Adam:
 class Training:
     """Algorithm 1 on one problem, in as many parts as one likes.
 
-    The next step depends on what `state` tells and on nothing else. So k steps and then k more are 2k steps to the bit, also
-    where `state` goes to a file in between and another `Training` of the same problem restores it.
+    k steps and then k more are 2k steps to the bit.
 
     Parameters
     ----------
@@ -47,40 +46,16 @@ class Training:
     reached : TrainingState
         Where training begins. Its parameters, number of steps, history and multiplier are kept up to date.
     stream : object
-        Mini-batches: ``take(n)`` gives the next n of them or fewer, and `state` and `restore` tell where it is.
+        Mini-batches: ``take(n)`` gives the next n of them or fewer.
     learning_rate : float
-    projector : ndarray, shape (n_parameters, n_parameters), optional
-        Keeps parameters in the subspace onto which it projects.
     """
 
     # Products of matrices as small as a batch wait for BLAS threads most of the time, and their number would change bits.
     @one_blas_thread()
-    def __init__(self, problem: Problem, reached: TrainingState, stream, learning_rate: float, projector=None):
-        self.problem, self.reached, self.stream, self.projector = problem, reached, stream, projector
+    def __init__(self, problem: Problem, reached: TrainingState, stream, learning_rate: float):
+        self.problem, self.reached, self.stream = problem, reached, stream
         self.optimizer = Adam(len(reached.theta), learning_rate)
         problem.regularizer.begin(problem.batches, problem.score)
-
-    def state(self) -> dict:
-        """What the next step depends on: a dict of arrays, numbers and further dicts, which training does not change any more."""
-        reached = self.reached
-        return {
-            "theta": reached.theta.copy(),
-            "n_iter": reached.n_iter,
-            "history": {name: values[: reached.n_iter].copy() for name, values in reached.history.items()},
-            "optimizer": self.optimizer.state(),
-            "regularizer": self.problem.regularizer.state(),
-            "stream": self.stream.state(),
-        }
-
-    def restore(self, state: dict) -> None:
-        """Go on from what `state` has told, of this training or of another one of the same problem."""
-        reached, regularizer = self.reached, self.problem.regularizer
-        reached.theta, reached.n_iter = np.array(state["theta"], dtype=np.float64), int(state["n_iter"])
-        reached.history = {name: np.array(values) for name, values in state["history"].items()}
-        self.optimizer.restore(state["optimizer"])
-        regularizer.restore(state["regularizer"])
-        self.stream.restore(state["stream"])
-        reached.multiplier = regularizer.multiplier
 
     @one_blas_thread()
     def run(self, n_steps: int, progress=None) -> None:
@@ -100,7 +75,7 @@ class Training:
         ValueError
             If parameters or gradients are not finite.
         """
-        problem, state, optimizer, projector = self.problem, self.reached, self.optimizer, self.projector
+        problem, state, optimizer = self.problem, self.reached, self.optimizer
         batches, score, regularizer, gradient, alpha = (
             problem.batches,
             problem.score,
@@ -133,11 +108,7 @@ class Training:
                     distances[step], multipliers[step] = report.query_distance, regularizer.multiplier
                     if alpha:
                         slope -= alpha * theta
-                    if projector is not None:
-                        slope = projector @ slope
                     optimizer.step(theta, slope)
-                    if projector is not None:
-                        theta[:] = projector @ theta
                     # What belongs together changes at once.
                     done = step + 1, theta.copy(), regularizer.multiplier
                     state.n_iter = step + 1

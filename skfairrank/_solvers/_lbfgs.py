@@ -233,7 +233,7 @@ def _projected_gradient(result, bounds) -> float:
 
 # On such short vectors BLAS threads wait for each other most of the time, and their number would change bits.
 @one_blas_thread()
-def solve(problem: Problem, state, *, tol, max_iter, after_iteration=None, zeros=None) -> None:
+def solve(problem: Problem, state, *, tol, max_iter, after_iteration=None) -> None:
     """Maximise the problem's objective from ``state.theta``, in place on `state`; `forces` may come from a neighbouring problem.
 
     Parameters
@@ -246,18 +246,16 @@ def solve(problem: Problem, state, *, tol, max_iter, after_iteration=None, zeros
     max_iter : int
     after_iteration : object, optional
         As `progress` of `Training.run`.
-    zeros : skfairrank.adversaries.Zeros, optional
-        Weights and directions that are to stay zero.
     """
     regularizer = problem.regularizer
     regularizer.begin(problem.batches, problem.score)
     utility = _Utility(problem, len(state.theta))
     run = Run(utility, state, regularizer, problem.alpha, tol, max_iter, after_iteration)
     try:
-        if regularizer.strength == 0 and zeros is None:
+        if regularizer.strength == 0:
             run.settle(run.minimize(run.plain, run.start(run.plain), None, np.array, tol))
         else:
-            state.forces = regularizer.minimize(run, zeros=zeros, forces=state.forces)
+            state.forces = regularizer.minimize(run, forces=state.forces)
     except _Stopped:
         pass
     except KeyboardInterrupt:

@@ -11,9 +11,8 @@ import numpy as np
 from skfairrank._gradients import Reinforce, SubsetSum
 from skfairrank._kernels.batches import scale_rows
 from skfairrank._regularizers import Regularizer
-from skfairrank._threads import one_blas_thread
 
-__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility", "objective", "utility_and_slope"]
+__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility", "utility_and_slope"]
 
 #: What the history tells of every step.
 HISTORY = ("utility", "regularizer", "query_distance", "lambda")
@@ -63,20 +62,7 @@ class TrainingState:
     #: What a further step depends on beside the parameters, for `partial_fit`; None where they are not those of the last step.
     resume: dict | None = None
     interrupted: bool = False
-    #: Where it was interrupted, if that was not at `n_iter` of this state.
-    interrupted_at: str = ""
     converged: bool = True
-
-    #: What training has found, of all that is above.
-    _RESULT = ("theta", "n_iter", "planned", "history", "multiplier", "validation_scores", "resume")
-
-    def result(self) -> dict:
-        """What a fit by Adam takes over from here, as a dict of arrays, numbers and further dicts."""
-        return {name: getattr(self, name) for name in self._RESULT}
-
-    def restore(self, result: dict) -> None:
-        for name in self._RESULT:
-            setattr(self, name, result[name])
 
 
 def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -113,35 +99,6 @@ def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
         total += float(counted @ gradient(batch, h, batches.discount)[1])
         weight += float(counted.sum())
     return total / weight if weight > 0 else 0.0
-
-
-@one_blas_thread()
-def objective(problem: Problem, theta: np.ndarray, multiplier: float, at_most: int) -> float:
-    """Mean utility minus the regulariser minus the l2 penalty, at these parameters; the same at each call.
-
-    The utility is exact for queries of up to 10 items, else from 100 rankings. A regulariser that is found by an attack is what
-    one attack finds under this multiplier, from random starts that are the same at each call.
-
-    Parameters
-    ----------
-    at_most : int
-        Of more queries, so many in equal steps are looked at.
-    """
-    batches, n_queries = problem.batches, len(problem.batches.sizes)
-    if n_queries > at_most:
-        batches = batches.subset(np.linspace(0, n_queries - 1, at_most).astype(np.int64))
-    regularizer = problem.regularizer.fresh(np.random.default_rng(0))
-    regularizer.multiplier = multiplier
-    regularizer.begin(batches, problem.score)
-    slope, total = np.zeros(len(theta)), 0.0
-    for batch in batches.in_order():
-        gradient = _for_evaluation(batches, batch)
-        h = problem.score.values_of_rows(theta, batch.X, batch.rows)
-        in_scores, utility = gradient(batch, h, batches.discount)
-        value = regularizer.pull_scores(batch, h, gradient, in_scores)
-        value += regularizer.pull(batch, theta, slope).regularizer
-        total += float(batch.weight @ utility) - regularizer.strength * value * len(utility)
-    return total / len(batches.sizes) - problem.alpha / 2.0 * float(theta @ theta)
 
 
 def _for_evaluation(batches, batch):

@@ -43,8 +43,7 @@ def name_of(family: str, strength) -> str:
     if strength is None:
         return family
     called = STRENGTHS.get(SOFTENED if family.endswith(SOFTENED) else family, "rho")
-    number, relax = strength if isinstance(strength, tuple) else (strength, None)
-    return f"{family}, {called} {number:g}" + ("" if relax is None else f", relax {relax:g}")
+    return f"{family}, {called} {strength:g}"
 
 
 def make_systems(
@@ -86,8 +85,6 @@ def _ranker(experiment: Experiment, family: str, strength, seed: int):
             return SenSTIRRanker(metric, rho=strength, adversary="exact", **experiment.budget, **closed_form)
         case "SenSTIR, box":
             return SenSTIRRanker(rho=strength, **box)
-        case "SenSTIR, box relaxed":
-            return SenSTIRRanker(rho=strength[0], relax=strength[1], **box)
     raise ValueError(f"{family!r} is no family of systems on {experiment.name}: see make_systems for their names.")
 
 
@@ -128,7 +125,7 @@ def compare(
         The families of systems, each with the strengths of its regulariser, or None where it has none, as have "Random" (20
         rankers of random weights, whose mean is judged), "Baseline", "Project" and the names of ``experiment.drops``.
         "SenSTIR" and "Fair-PG-Rank" take rho and the weight; "SenSTIR, exact" and "SenSTIR, box", which have the adversary in
-        closed form, take rho, and "SenSTIR, box relaxed" takes (rho, relax). "<one of these>, softened" takes factors of the
+        closed form, take rho. "<one of these>, softened" takes factors of the
         scores; it is made of the last ranker of that family, which has to stand before it.
     judge : callable, default=Experiment.judge
         Of the experiment and a fitted ranker; returns numbers by name.

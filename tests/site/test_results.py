@@ -203,7 +203,6 @@ def test_page_of_results(examples, tmp_path, capsys):
         "Baseline",
         "Project",
         "Fair-PG-Rank, weight 4",
-        "SenSTIR, box relaxed, rho 0.5, relax 0.88",
         "SenSTIR, difference, rho 0.003",
         "SenSTIR, gaps, rho 0.003",
     ):
