@@ -116,8 +116,9 @@ plt.show()
 
 # %%
 # On German Credit the box lies on the ascent: the inner loop was not needed. Their L1 norm sets the weights of sex to
-# zero, so tau reaches 1; the L2 norm of the exact budget does not. But who may drop the columns has tau 1 at once, and in the disparity all systems lie close to the
-# one line that softening draws: it falls mostly since rankings are drawn less decidedly. ``examples/results.py``
+# zero, so tau reaches 1; the L2 norm of the exact budget does not. But who may drop the columns has tau 1 at once, and in
+# the disparity all systems lie close to the one line that softening draws: it falls mostly since rankings are drawn less
+# decidedly. ``examples/results.py``
 # in the repository measures what is left, split by split.
 #
 # On the synthetic task all variants go the same way, from the baseline to where z2 does not count. There dropping z2

@@ -180,8 +180,6 @@ def test_the_solver_may_be_interrupted_at_any_line(name):
             check_last_entries(name, ranker)
 
 
-
-
 def test_a_fuse_that_never_burns_changes_nothing():
     ranker, adversary = training("box", 9)
     coef = fused(ranker, adversary, Fuse()).fit(TASK.X, TASK.y, **GIVEN).coef_

@@ -1,8 +1,6 @@
 """Rows on a disk: training on them is training on the same rows in memory, to the bit, and so are metrics in chunks."""
 
-import copy
 import gc
-import os
 import pickle
 import tracemalloc
 import warnings
@@ -13,16 +11,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._batches import ArrayBatches
-from skfairrank._queries import Queries
+from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank.metrics import (
-    attention_inequity,
     expected_exposure_loss,
     group_exposure_difference,
     group_exposure_disparity,
@@ -33,11 +25,11 @@ from skfairrank.metrics import (
     utility_score,
 )
 from skfairrank.policies import PlackettLuce
-from skfairrank.ranking_files import ArrayRanking, ParquetRanking, evaluate_in_chunks
+from skfairrank.ranking_files import ParquetRanking, evaluate_in_chunks
 from skfairrank.ranking_files._query_table import read_table
 from skfairrank.ranking_files._row_file import RowFile
 from skfairrank.scores import MLPScore
-from skfairrank.utilities import ERR, NDCG
+from skfairrank.utilities import ERR
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -97,31 +89,11 @@ RANKERS = {
     "transport budget": SenSTIRRanker(max_iter=150, rho=0.1, adversary="exact", random_state=0),
     "Fair-PG": FairPGRanker(max_iter=100, random_state=0),
     "early stopping": PlackettLuceRanker(max_iter=300, early_stopping=True, n_iter_no_change=2, random_state=0),
-    "several starts": PlackettLuceRanker(max_iter=50, n_init=2, score_function=MLPScore((3,)), random_state=0),
+    "several starts": PlackettLuceRanker(max_iter=50, score_function=MLPScore((3,)), random_state=0),
     "ERR, whose gains know the highest grade": PlackettLuceRanker(max_iter=100, utility="err", random_state=0),
     "average precision": PlackettLuceRanker(max_iter=50, utility="average_precision", random_state=0),
     "larger batches than queries": PlackettLuceRanker(max_iter=20, batch_size=100, gradient="plrank", random_state=0),
 }
-
-
-@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
-def test_batches_are_those_of_the_rows_in_memory(tmp_path, ids):
-    table = rows(ids)
-    source = parquet(store(table, tmp_path / "folder", cuts=[3, 4, 200]))
-    queries = Queries.from_qid(table["qid"], len(table))
-    y = queries.group(table["target"].to_numpy())
-    in_memory = ArrayBatches(table[FEATURES].to_numpy(), queries, NDCG().tables(y, queries.offsets))
-    chosen = np.array([5, 3, 50, 51])
-    for ours, theirs in (
-        (source.batches("ndcg"), in_memory),
-        (source.batches("ndcg").subset(chosen), in_memory.subset(chosen)),
-    ):
-        first, second = (batches.stream(7, *np.random.default_rng(0).spawn(2)) for batches in (ours, theirs))
-        taken = first.take(2), second.take(2)
-        for batch, other in zip(taken[0] + list(ours.in_order()), taken[1] + list(theirs.in_order()), strict=True):
-            np.testing.assert_array_equal(batch.X[batch.rows], other.X[other.rows])
-            for name in ("offsets", "queries", "gain", "stay", "weight", "key"):
-                np.testing.assert_array_equal(getattr(batch, name), getattr(other, name))
 
 
 def test_an_index_that_was_written_is_no_feature(tmp_path):
@@ -161,22 +133,6 @@ def test_rows_of_a_file_are_those_of_the_array(tmp_path, dtype, width):
     np.testing.assert_array_equal(file.read(starts, sizes), expected)
     with pytest.raises(OSError, match="cut short"):
         file.read(np.array([39]), np.array([2]))
-
-
-def test_a_stream_goes_on_where_another_stood_and_takes_what_is_asked(tmp_path):
-    batches = parquet(store(rows(), tmp_path / "rows.parquet")).batches("ndcg")
-    streams = [batches.stream(7, *np.random.default_rng(0).spawn(2)) for _ in range(3)]
-    by_one = [streams[0].take(1)[0] for _ in range(25)]
-    together = [batch for n in (3, 9, 13) for batch in streams[1].take(n)]
-    streams[2].take(11)
-    state = pickle.loads(pickle.dumps(streams[2].state()))
-    streams[2].take(4)
-    new = batches.stream(7, *np.random.default_rng(1).spawn(2))
-    new.restore(state)
-    for found, first in ((together, 0), (new.take(14), 11)):
-        for batch, other in zip(found, by_one[first:], strict=True):
-            np.testing.assert_array_equal(batch.X[batch.rows], other.X[other.rows])
-            assert batch.queries.tolist() == other.queries.tolist() and batch.key == other.key
 
 
 # Errors.
@@ -266,23 +222,6 @@ def test_features_that_are_none_are_refused(tmp_path, features):
 # Sources.
 
 
-def test_batches_that_go_to_another_process_read_the_same_rows(tmp_path):
-    source = parquet(store(rows(), tmp_path / "rows.parquet"))
-    batches = source.batches("ndcg")
-    first = batches.read(np.arange(5))
-    copied = pickle.loads(pickle.dumps(batches))
-    np.testing.assert_array_equal(copied.read(np.arange(5)).X, first.X)
-    del copied
-    gc.collect()
-    np.testing.assert_array_equal(source.batches("ndcg").read(np.arange(5)).X, first.X)  # nothing has been removed
-    copied = pickle.loads(pickle.dumps(batches))
-    source.close()
-    with pytest.raises(
-        FileNotFoundError, match="not there, .* on other machines name a folder that all of them have, spool_dir="
-    ):
-        copied.read(np.arange(5))
-
-
 def peak_of_fit(path, n_rows):
     """Bytes that fit and score hold at most, those of pyarrow too."""
     rng = np.random.default_rng(0)
@@ -307,14 +246,6 @@ def peak_of_fit(path, n_rows):
         tracemalloc.stop()
         pa.set_memory_pool(before)
         source.close()
-
-
-def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
-    small, large = 200_000, 400_000  # several chunks of each
-    peak_of_fit(tmp_path / "rows.parquet", 1000)  # what is imported and compiled at first
-    peaks = [peak_of_fit(tmp_path / "rows.parquet", n) for n in (small, large)]
-    size_of_row = 8 * 4 + 8
-    assert peaks[1] - peaks[0] < 0.1 * (large - small) * size_of_row, peaks
 
 
 # Predictions and metrics in chunks.

@@ -14,7 +14,6 @@ from skfairrank._gradients import make_gradient
 from skfairrank._queries import Queries
 from skfairrank._regularizers import Invariance, Regularizer
 from skfairrank._solvers import Problem, Training, TrainingState
-from skfairrank._states import read_state, write_state
 from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, GivenHypotheticals, make_adversary
 from skfairrank.metrics import stochastic_ndcg_score
 from skfairrank.scores import LinearScore

@@ -12,7 +12,6 @@ PRINTS = {
     "add_a_score": "(4,) True",
     "add_a_utility": "True",
     "add_an_adversary": "True",
-    "add_a_batch_source": "True",
     "add_a_kernel": "[2.0, 0.0]",
     "hypotheticals": "True",
 }
