@@ -438,7 +438,7 @@ def test_the_display_draws_gaps_and_directions():
         frame, HIRING.target, qid=HIRING.qid, sensitive_features=GROUP
     )
     assert SensitiveDirectionsDisplay.from_estimator(ranker).summary.table.index[0] == "mark 1"
-    with pytest.raises(ValueError, match="QueryRanker has no summary of directions and gaps"):
+    with pytest.raises(ValueError, match="QueryRanker instance is not fitted"):
         SensitiveDirectionsDisplay.from_estimator(QueryRanker(LogisticRegression()))
 
 

@@ -4,18 +4,20 @@ from skfairrank.inspection._audit import audit
 from skfairrank.inspection._certificate import FairnessCertificate, fairness_certificate
 from skfairrank.inspection._certificate_display import CertificateDisplay
 from skfairrank.inspection._confidence import upper_confidence_bound
-from skfairrank.inspection._directions import SensitiveDirectionsDisplay
 from skfairrank.inspection._displacement import rank_displacement
-from skfairrank.inspection._displacement_display import RankDisplacementDisplay
+from skfairrank.inspection._displays import (
+    PathDisplay,
+    RankDisplacementDisplay,
+    SensitiveDirectionsDisplay,
+    TemperatureDisplay,
+    TrainingHistoryDisplay,
+)
 from skfairrank.inspection._exposure_by_group import exposure_by_group
 from skfairrank.inspection._generalization import GeneralizationBound, generalization_bound
-from skfairrank.inspection._history import TrainingHistoryDisplay
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
-from skfairrank.inspection._path import PathDisplay
 from skfairrank.inspection._report import AuditReport, audit_report
 from skfairrank.inspection._score_contours import ScoreContourDisplay
-from skfairrank.inspection._temperature_display import TemperatureDisplay
 from skfairrank.inspection._tradeoff import TradeoffDisplay
 
 __all__ = [

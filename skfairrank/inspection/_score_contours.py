@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_array
 
 from skfairrank._validation import check_scores
-from skfairrank.inspection._plot import axes_for, legend_outside
+from skfairrank.inspection._plot import COLORS, axes_for, legend_outside
 from skfairrank.metrics._predictions import asks_for, ranking_scores, scoring_method, unwrapped
-
-__all__ = ["ScoreContourDisplay"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,18 +82,7 @@ class ScoreContourDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator,
-        X,
-        y=None,
-        *,
-        features=(0, 1),
-        grid_resolution=100,
-        pair=None,
-        pair_labels=None,
-        name=None,
-        ax=None,
-        **plot_params,
+        cls, estimator, X, y=None, *, features=(0, 1), grid_resolution=100, ax=None, name=None, **settings
     ):
         """Draw the scores of a fitted ranker.
 
@@ -108,12 +96,10 @@ class ScoreContourDisplay:
             Relevances, for the colour of the items.
         features : pair of int or str, default=(0, 1)
             Columns of X, by position or name.
-        pair, pair_labels, name
-            See the class.
         grid_resolution : int, default=100
         ax : matplotlib Axes, optional
-        **plot_params
-            For `plot`.
+        name, **settings
+            `pair` and `pair_labels` of the class; the others are for `plot`.
 
         Returns
         -------
@@ -131,38 +117,13 @@ class ScoreContourDisplay:
         xx0, xx1 = _grid(points, grid_resolution, margin=0.04)
         grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
         grid[:, positions] = np.column_stack([xx0.ravel(), xx1.ravel()])
-        if hasattr(X, "iloc"):
-            import pandas as pd
-
-            grid = pd.DataFrame(grid, columns=X.columns)
-        display = cls(
-            xx0=xx0,
-            xx1=xx1,
-            response=ranking_scores(estimator, grid).reshape(xx0.shape),
-            points=points,
-            relevance=y,
-            pair=pair,
-            pair_labels=pair_labels,
-            feature_names=[names[k] if names else f"feature {k}" for k in positions],
-            name=name,
-        )
-        return display.plot(ax=ax, **plot_params)
+        rows = pd.DataFrame(grid, columns=X.columns) if hasattr(X, "iloc") else grid
+        response = ranking_scores(estimator, rows).reshape(xx0.shape)
+        feature_names = [names[k] if names else f"feature {k}" for k in positions]
+        return cls._drawn(xx0, xx1, response, points, y, ax, settings, feature_names=feature_names, name=name)
 
     @classmethod
-    def from_predictions(
-        cls,
-        X,
-        s,
-        y=None,
-        *,
-        pair=None,
-        pair_labels=None,
-        feature_names=None,
-        grid_resolution=100,
-        name=None,
-        ax=None,
-        **plot_params,
-    ):
+    def from_predictions(cls, X, s, y=None, *, feature_names=None, grid_resolution=100, ax=None, name=None, **settings):
         """Draw given scores, interpolated linearly between the items: exact for linear scores, blank outside of their
         hull.
 
@@ -173,12 +134,11 @@ class ScoreContourDisplay:
             Scores of the items.
         y : array-like, shape (n_rows,), optional
             Relevances, for the colour of the items.
-        pair, pair_labels, feature_names, name
-            See the class.
+        feature_names : pair of str, optional
         grid_resolution : int, default=100
         ax : matplotlib Axes, optional
-        **plot_params
-            For `plot`.
+        name, **settings
+            `pair` and `pair_labels` of the class; the others are for `plot`.
 
         Returns
         -------
@@ -187,8 +147,8 @@ class ScoreContourDisplay:
         from scipy.interpolate import LinearNDInterpolator
         from scipy.spatial import QhullError
 
-        if feature_names is None and hasattr(X, "columns"):
-            feature_names = [str(column) for column in X.columns]
+        if feature_names is None:
+            feature_names = [str(name) for name in getattr(X, "columns", ("feature 0", "feature 1"))]
         points, s = check_array(X, dtype=np.float64, input_name="X"), check_scores(s, name="s")
         if points.shape[1] != 2 or len(points) != len(s):
             raise ValueError(f"X has shape {points.shape} and s {s.shape}: give two features and one score per row.")
@@ -199,30 +159,14 @@ class ScoreContourDisplay:
             raise ValueError(
                 "The items lie on one line (or are too few): scores between them are not known."
             ) from error
-        display = cls(
-            xx0=xx0,
-            xx1=xx1,
-            response=response,
-            points=points,
-            relevance=y,
-            pair=pair,
-            pair_labels=pair_labels,
-            feature_names=feature_names or ["feature 0", "feature 1"],
-            name=name,
-        )
-        return display.plot(ax=ax, **plot_params)
+        return cls._drawn(xx0, xx1, response, points, y, ax, settings, feature_names=feature_names, name=name)
 
-    def plot(
-        self,
-        ax=None,
-        *,
-        levels=12,
-        cmap="RdBu_r",
-        relevance_cmap="viridis",
-        colorbar=True,
-        legend=True,
-        point_size=16.0,
-    ):
+    @classmethod
+    def _drawn(cls, xx0, xx1, response, points, y, ax, settings, **named):
+        named |= {key: settings.pop(key) for key in ("pair", "pair_labels") if key in settings}
+        return cls(xx0=xx0, xx1=xx1, response=response, points=points, relevance=y, **named).plot(ax=ax, **settings)
+
+    def plot(self, ax=None, *, levels=12, cmap="RdBu_r", relevance_cmap="viridis", colorbar=True, legend=True):
         """Draw.
 
         Parameters
@@ -234,44 +178,35 @@ class ScoreContourDisplay:
             For the scores: redder is higher.
         relevance_cmap : str or Colormap, default="viridis"
         colorbar, legend : bool, default=True
-        point_size : float, default=16
 
         Returns
         -------
         self : ScoreContourDisplay
         """
         ax = axes_for(ax, figsize=(6.4, 4.6), display="ScoreContourDisplay")
-        response = np.ma.masked_invalid(self.response)
+        grid = self.xx0, self.xx1, np.ma.masked_invalid(self.response)
         self.ax_, self.figure_ = ax, ax.figure
-        self.contours_ = ax.contourf(self.xx0, self.xx1, response, levels=levels, cmap=cmap, alpha=0.55)
-        self.contour_lines_ = ax.contour(
-            self.xx0, self.xx1, response, levels=self.contours_.levels, colors="0.45", linewidths=0.5
-        )
+        self.contours_ = ax.contourf(*grid, levels=levels, cmap=cmap, alpha=0.55)
+        self.contour_lines_ = ax.contour(*grid, levels=self.contours_.levels, colors="0.45", linewidths=0.5)
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        spread = 0.04 * (high - low)
+        ax.set(xlim=(low[0] - spread[0], high[0] + spread[0]), ylim=(low[1] - spread[1], high[1] + spread[1]))
         relevance = {"color": "0.25"} if self.relevance is None else {"c": self.relevance, "cmap": relevance_cmap}
-        spread = np.ptp(self.points, axis=0) * 0.04
-        ax.set_xlim(self.points[:, 0].min() - spread[0], self.points[:, 0].max() + spread[0])
-        ax.set_ylim(self.points[:, 1].min() - spread[1], self.points[:, 1].max() + spread[1])
-        self.points_ = ax.scatter(
-            *self.points.T, s=point_size, edgecolors="white", linewidths=0.4, zorder=3, **relevance
-        )
+        self.points_ = ax.scatter(*self.points.T, s=16.0, edgecolors="white", linewidths=0.4, zorder=3, **relevance)
         self.stars_ = []
-        if self.pair is not None:
-            labels = self.pair_labels or ("item", "its counterpart")
-            for row, color, label in zip(self.pair, ("black", "#0072B2"), labels, strict=True):
-                self.stars_ += ax.plot(
-                    *self.points[row],
-                    linestyle="none",
-                    marker="*",
-                    markersize=19,
-                    color=color,
-                    markeredgecolor="white",
-                    markeredgewidth=1.2,
-                    zorder=4,
-                    label=label,
-                    clip_on=False,
-                )
-            if legend:
-                legend_outside(ax, n_columns=2)
+        star = {
+            "linestyle": "none",
+            "marker": "*",
+            "markersize": 19,
+            "markeredgecolor": "white",
+            "markeredgewidth": 1.2,
+        }
+        labels = self.pair_labels or ("item", "its counterpart")
+        for row, color, label in zip(self.pair or (), ("black", COLORS[0]), labels):
+            self.stars_ += ax.plot(*self.points[row], color=color, label=label, zorder=4, clip_on=False, **star)
+        has_legend = bool(self.stars_) and legend
+        if has_legend:
+            legend_outside(ax, n_columns=2)
         self.colorbar_ = self.relevance_colorbar_ = None
         if colorbar:
             self.colorbar_ = self.figure_.colorbar(self.contours_, ax=ax, label="score", pad=0.02)
@@ -280,8 +215,7 @@ class ScoreContourDisplay:
         names = self.feature_names or ("feature 0", "feature 1")
         ax.set(xlabel=names[0], ylabel=names[1])
         if self.name is not None:
-            # The legend stands where a title would.
-            ax.set_title(self.name, pad=30 if self.stars_ and legend else None)
+            ax.set_title(self.name, pad=30 if has_legend else None)  # the legend stands where a title would
         return self
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 import numpy as np
+import pandas as pd
 
-from skfairrank.inspection._labels import PointLabels
-from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside
+from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside, write_beside
 from skfairrank.model_selection._cv_results import mean_test_scores
-
-__all__ = ["TradeoffDisplay"]
 
 
 @dataclass(eq=False, repr=False)
@@ -121,19 +120,7 @@ class TradeoffDisplay:
 
     @classmethod
     def from_cv_results(
-        cls,
-        cv_results,
-        *,
-        x,
-        y,
-        best_index=None,
-        negate=None,
-        label_by=None,
-        annotate_by=None,
-        xlabel=None,
-        ylabel=None,
-        ax=None,
-        **plot_params,
+        cls, cv_results, *, x, y, best_index=None, negate=None, label_by=None, annotate_by=None, ax=None, **settings
     ):
         """Draw the candidates of `cv_results_`. Error bars are standard errors over the folds.
 
@@ -154,13 +141,10 @@ class TradeoffDisplay:
             Parameter whose values are the systems, one line each. Default: one line through all candidates.
         annotate_by : str, optional
             Parameter whose values are written beside the points. Default: the only one searched. A line joins points in
-            the order of this parameter, or else of the only one that varies along it, where that is a number; else in
-            the order of x.
-        xlabel, ylabel : str, optional
-            Default: the scorers' names.
+            the order of this parameter where its values are numbers, else in the order of x.
         ax : matplotlib Axes, optional
-        **plot_params
-            For `plot`.
+        **settings
+            For the class, as ``xlabel`` (default: the scorer's name), or for `plot`.
 
         Returns
         -------
@@ -169,31 +153,34 @@ class TradeoffDisplay:
         negate = [name for name in (x, y) if name.startswith("neg_")] if negate is None else list(negate)
         (mean_x, error_x), (mean_y, error_y) = (_over_folds(cv_results, name, name in negate) for name in (x, y))
         parameters = [key.removeprefix("param_") for key in cv_results if key.startswith("param_")]
-        labels = None if label_by is None else [_text(value) for value in _values(cv_results, label_by, parameters)]
         if annotate_by is None and len(parameters) == 1 and label_by is None:
             annotate_by = parameters[0]
-        annotated = None if annotate_by is None else _values(cv_results, annotate_by, parameters)
-        annotations = None if annotated is None else [_text(value) for value in annotated]
+        systems, noted = (
+            None if name is None else _values(cv_results, name, parameters) for name in (label_by, annotate_by)
+        )
         finite = np.flatnonzero(np.isfinite(mean_x) & np.isfinite(mean_y))
         if not len(finite):
             raise ValueError(f"No candidate has finite mean test scores by both {x!r} and {y!r}.")
-        by_x = finite[np.argsort(mean_x[finite], kind="stable")]
-        searched = [cv_results[f"param_{name}"] for name in parameters]
-        order = _in_order_of_a_parameter(by_x, labels, annotated, searched)
+        order = finite[np.argsort(mean_x[finite], kind="stable")]
+        of_system = {k: None if systems is None else _text(systems[k]) for k in order}
+        by_number = {
+            system: noted is not None and all(_is_number(noted[k]) for k in order if of_system[k] == system)
+            for system in of_system.values()
+        }
+        order = np.array(sorted(order, key=lambda k: noted[k] if by_number[of_system[k]] else 0.0))
         chosen = np.flatnonzero(order == (-1 if best_index is None else best_index))
+        names = {"xlabel": _name(x), "ylabel": _name(y)}
         return cls.from_predictions(
             mean_x[order],
             mean_y[order],
             xerr=error_x[order],
             yerr=error_y[order],
-            labels=None if labels is None else [labels[k] for k in order],
-            annotations=None if annotations is None else [annotations[k] for k in order],
+            labels=None if systems is None else [of_system[k] for k in order],
+            annotations=None if noted is None else [noted[k] for k in order],
             annotation_name=None if annotate_by is None else annotate_by.rpartition("__")[2],
             chosen=int(chosen[0]) if len(chosen) else None,
-            xlabel=_name(x) if xlabel is None else xlabel,
-            ylabel=_name(y) if ylabel is None else ylabel,
             ax=ax,
-            **plot_params,
+            **{**names, **settings},
         )
 
     @classmethod
@@ -245,9 +232,9 @@ class TradeoffDisplay:
         ax = axes_for(ax, figsize=(5.6, 4.2), display="TradeoffDisplay")
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_, self.chosen_, self.legend_ = {}, None, None
-        systems = [None] if self.labels is None else list(dict.fromkeys(self.labels))
-        for k, system in enumerate(systems):
-            of_system = np.full(len(self.x), True) if system is None else self.labels == system
+        labels = np.full(len(self.x), None) if self.labels is None else self.labels
+        for k, system in enumerate(dict.fromkeys(labels)):
+            of_system = labels == system
             self.lines_[system] = ax.errorbar(
                 self.x[of_system],
                 self.y[of_system],
@@ -267,35 +254,23 @@ class TradeoffDisplay:
             for part in (*caps, *bars):  # step back behind the points
                 part.set_alpha(0.4)
         if self.chosen is not None:
+            circle = {"marker": "o", "markersize": 14, "markerfacecolor": "none", "markeredgecolor": "black"}
             (self.chosen_,) = ax.plot(
-                self.x[self.chosen],
-                self.y[self.chosen],
-                linestyle="none",
-                marker="o",
-                markersize=14,
-                markerfacecolor="none",
-                markeredgecolor="black",
-                markeredgewidth=1.5,
-                label="chosen",
-                zorder=5,
+                self.x[self.chosen], self.y[self.chosen], linestyle="none", label="chosen", zorder=5, **circle
             )
         ax.set(xlabel=self.xlabel, ylabel=self.ylabel, xscale=xscale, yscale=yscale)
-        if self.annotations:
-            ax.margins(x=0.12, y=0.09)
-        self.texts_ = self._write(ax)
         ax.grid(alpha=0.25)
         if legend:
             title = f"numbers: {self.annotation_name}" if self.annotations and self.annotation_name else None
             self.legend_ = legend_outside(ax, title=title)
+        self.texts_ = []
+        if self.annotations:
+            ax.margins(x=0.12, y=0.09)
+            noted = [k for k, text in enumerate(self.annotations) if text]
+            line_colors = [self.lines_[labels[k]][0].get_color() for k in noted]
+            xy = np.column_stack([self.x, self.y])[noted]
+            self.texts_ = write_beside(ax, xy, [self.annotations[k] for k in noted], line_colors)
         return self
-
-    def _write(self, ax):
-        """The annotations, each in the colour of its line."""
-        noted = {k: text for k, text in enumerate(self.annotations or []) if text}
-        of_system = {system: line[0].get_color() for system, line in self.lines_.items()}
-        colors = [of_system[None if self.labels is None else self.labels[k]] for k in noted]
-        xy = np.column_stack([self.x, self.y])[list(noted)]
-        return PointLabels(ax, xy, list(noted.values()), colors).texts
 
 
 def _numbers(values, name):
@@ -325,16 +300,10 @@ def _is_negated(scorer):
 def _over_folds(cv_results, scorer, negated):
     """Mean over folds and its standard error, of each candidate."""
     mean = mean_test_scores(cv_results, scorer)
-    folds = [values for key, values in cv_results.items() if _is_fold_of(key, scorer)]
-    error = np.zeros_like(mean)
-    if len(folds) > 1:
-        error = np.std(np.asarray(folds, dtype=np.float64), axis=0, ddof=1) / np.sqrt(len(folds))
+    is_fold = re.compile(rf"split\d+_test_{re.escape(scorer)}").fullmatch
+    folds = pd.DataFrame({key: values for key, values in cv_results.items() if is_fold(key)})
+    error = folds.sem(axis=1).to_numpy() if folds.shape[1] > 1 else np.zeros_like(mean)
     return -mean if negated else mean, error
-
-
-def _is_fold_of(key, scorer):
-    """Keys are split<number>_test_<scorer>; a scorer's name may itself contain "_test_"."""
-    return key.startswith("split") and key.removeprefix("split").lstrip("0123456789") == f"_test_{scorer}"
 
 
 def _values(cv_results, parameter, parameters):
@@ -345,35 +314,6 @@ def _values(cv_results, parameter, parameters):
     if len(matches) != 1:
         raise ValueError(f"The search has no single parameter {parameter!r}; it has {parameters}.")
     return cv_results[f"param_{matches[0]}"]
-
-
-def _in_order_of_a_parameter(by_x, labels, annotated, searched):
-    """Candidates, system by system, in the order in which a line joins them.
-
-    That of the parameter that is annotated, or of the only one that varies among the system's candidates, where its values
-    are numbers; else, and among equals, that of x.
-
-    Parameters
-    ----------
-    by_x : ndarray of int
-        The candidates in order of x.
-    labels : sequence of str or None
-        System of each candidate.
-    annotated : sequence or None
-        Value of a parameter of each candidate.
-    searched : list of sequence
-        The same for every parameter that was searched.
-    """
-    order = []
-    for system in dict.fromkeys("" if labels is None else labels[k] for k in by_x):
-        members = [k for k in by_x if labels is None or labels[k] == system]
-        varying = [values for values in searched if len({repr(values[k]) for k in members}) > 1]
-        for values in [annotated, *(varying if len(varying) == 1 else [])]:
-            if values is not None and all(_is_number(values[k]) for k in members):
-                members.sort(key=lambda k: values[k])
-                break
-        order += members
-    return np.array(order)
 
 
 def _is_number(value):
