@@ -21,10 +21,9 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import as_values, names_queries
 from skfairrank._queries import Queries
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
-from skfairrank._validation import as_values
 from skfairrank.metrics._scorers import ranking_scores
 
 __all__ = ["QueryRanker", "needs_query_ranker"]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from skfairrank._warnings import warn_caller
+from skfairrank._checks import warn_caller
 
 __all__ = [
     "Bounds",

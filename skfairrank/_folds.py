@@ -9,8 +9,8 @@ from types import FrameType
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
+from skfairrank._checks import warn_caller
 from skfairrank._queries import Queries
-from skfairrank._warnings import warn_caller
 
 __all__ = ["warn_if_queries_are_cut"]
 

@@ -12,10 +12,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfairrank._adapters import QueryRanker, library_of
-from skfairrank._arguments import names_queries
+from skfairrank._checks import as_values, names_queries, warn_caller
 from skfairrank._sensitive import Attribute, read_attributes
-from skfairrank._validation import as_values
-from skfairrank._warnings import warn_caller
 from skfairrank.fair_metrics._column_gaps import GAPS, column_gap
 
 __all__ = ["GapBoostingRanker"]

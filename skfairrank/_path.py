@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import names_queries
 from skfairrank._gradients import PLRank
 from skfairrank._queries import Queries
 from skfairrank._random import spawn_generators

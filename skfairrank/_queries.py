@@ -11,7 +11,7 @@ import pandas as pd
 import sklearn
 from sklearn.utils.fixes import parse_version
 
-from skfairrank._validation import as_floats, as_values, sorted_codes
+from skfairrank._checks import as_floats, as_values, sorted_codes
 
 __all__ = ["Queries"]
 
@@ -249,7 +249,7 @@ class Queries:
 def _one_dimensional(qid, name: str) -> np.ndarray:
     if qid is None:
         raise ValueError(f"{name} is missing: {REMEDY}")
-    values = as_values(qid)
+    values = as_values(qid, name)
     if values.dtype.kind == "V":
         raise TypeError(
             f"{name} has the dtype {values.dtype}, records or raw bytes: give one id per row, ints or strings (of a "

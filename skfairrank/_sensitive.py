@@ -18,8 +18,7 @@ from enum import Enum
 import numpy as np
 import pandas as pd
 
-from skfairrank._validation import as_values, refuse_a_name, sorted_codes
-from skfairrank._warnings import warn_caller
+from skfairrank._checks import as_values, refuse_a_name, sorted_codes, warn_caller
 
 NAME = "sensitive_features"
 _FEW_CODES = 10  # whole numbers of so few values are more often codes than amounts: estimators warn
@@ -238,7 +237,7 @@ def _columns(sensitive_features) -> list[tuple]:
         name = getattr(given, "name", None)
         columns = [(0 if name is None or name == "" else name, _series(given))]
     else:
-        values = _members(given) if _has_members(given) else as_values(given)
+        values = _members(given) if _has_members(given) else as_values(given, NAME)
         if values.dtype.kind == "V":
             raise ValueError(f"{NAME} has the dtype {values.dtype}, records or raw bytes: give one label per row.")
         if values.ndim not in (1, 2):
@@ -256,7 +255,7 @@ def _series(values) -> pd.Series:
     if kind.startswith(("Categorical", "Enum", "dictionary")):  # of polars and pyarrow
         return pd.Series(pd.Categorical(values.to_pylist() if hasattr(values, "to_pylist") else values.to_list()))
     if not isinstance(values, (pd.Series, pd.api.extensions.ExtensionArray)):
-        values = _members(values) if _has_members(values) else as_values(values)
+        values = _members(values) if _has_members(values) else as_values(values, NAME)
     if getattr(values, "ndim", 1) != 1:
         raise ValueError(f"{NAME} has a column of shape {values.shape}: give one label per row.")
     series = pd.Series(values).reset_index(drop=True)

@@ -10,7 +10,7 @@ import numbers
 
 import numpy as np
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import as_whole_numbers, check_scores, names_queries
 from skfairrank._gains import discounts
 from skfairrank._kernels import exact as _exact
 from skfairrank._kernels import gradients as _gradients
@@ -18,7 +18,6 @@ from skfairrank._kernels import ranks as _ranks
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator, draw_keys
 from skfairrank._threads import over_queries
-from skfairrank._validation import as_whole_numbers, check_scores
 from skfairrank.utilities import Tables
 
 __all__ = ["EXACT_LIMIT", "expected_exposure", "log_probability", "rank_probabilities", "sample_rankings"]

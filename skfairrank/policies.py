@@ -15,11 +15,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 from sklearn.utils import check_array
 
+from skfairrank._checks import LARGEST_SCORE
 from skfairrank._gains import descending_order, discounts, sorting_work
 from skfairrank._kernels.metrics import tie_averaged_utility, tie_averages
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank._validation import LARGEST_SCORE
 from skfairrank.plackett_luce import (
     check_n_samples,
     checked_utilities,

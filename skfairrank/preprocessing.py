@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skfairrank._checks import check_magnitude
 from skfairrank._queries import REMEDY, Queries
 from skfairrank._rankers._ranking import queries_in_fit
-from skfairrank._validation import check_magnitude
 
 __all__ = ["QueryScaler"]
 

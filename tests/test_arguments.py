@@ -125,3 +125,24 @@ def test_other_errors_stay_what_they_are():
         PlackettLuceRanker(max_iter=2).fit(np.where(X > 1, np.nan, X), Y, qid=QID)
     with pytest.raises(ValueError, match="2 features|1 features|features"):
         PlackettLuceRanker(max_iter=2).fit(X, Y, qid=QID).predict(X[:, :1])
+
+
+def test_masked_arrays_are_refused_everywhere():
+    def hide(values):
+        return np.ma.array(values, mask=np.arange(np.size(values)).reshape(np.shape(values)) == 1)
+
+    ranker, group = PlackettLuceRanker(max_iter=2), Y > 0
+    calls = [
+        lambda: ranker.fit(hide(X), Y, qid=QID),
+        lambda: ranker.fit(X, hide(Y), qid=QID),
+        lambda: ranker.fit(X, Y, qid=hide(QID)),
+        lambda: ranker.fit(X, Y, qid=QID).predict(hide(X)),
+        lambda: SensitiveSubspaceMetric().fit(X, sensitive_features=hide(group)),
+        lambda: SensitiveSubspaceMetric([[1, 0]]).fit(hide(X)),
+        lambda: metrics.ndcg_score(Y, hide(Y), qid=QID),
+        lambda: metrics.ndcg_score(Y, Y, qid=QID, query_weight=hide(Y)),
+        lambda: metrics.group_exposure_difference(Y, qid=QID, sensitive_features=hide(group)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="1 masked value"):
+            call()

@@ -15,8 +15,8 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skfairrank._checks import as_values
 from skfairrank._queries import Queries
-from skfairrank._validation import as_values
 
 # The same five rows in three queries, as any sortable kind of id; a, b, c stand for the queries in sorted order.
 PATTERN = "cabac"
@@ -70,15 +70,12 @@ KINDS = {
     "members of an enumeration": lambda: [{"a": Plan.TRIAL, "b": Plan.BASIC, "c": Plan.PREMIUM}[p] for p in PATTERN],
     "members of an enumeration without order": lambda: [{"a": Mixed.ALL, "b": Mixed.NONE, "c": Mixed.SOME}[p] for p in PATTERN],
     "members of an enumeration of strings": lambda: pd.Series([Word(p) for p in PATTERN]),
-    "polars Int128": lambda: pl.Series([{"a": 1, "b": 2**70, "c": 2**70 + 1}[p] for p in PATTERN], dtype=pl.Int128),
     "polars UInt64": lambda: pl.Series([{"a": 1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN], dtype=pl.UInt64),
     "pandas strings in pyarrow": lambda: pd.Series(list(PATTERN), dtype="string[pyarrow]"),
     "pandas ints in pyarrow": lambda: pd.Series([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], dtype="int64[pyarrow]"),
     "a strided view": lambda: np.repeat([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], 2)[::2],
     "read-only": lambda: np.frombuffer(np.array([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]).tobytes(), np.int64),
 }  # fmt: skip
-if not hasattr(pl, "Int128"):  # before polars 1.18
-    del KINDS["polars Int128"]
 
 
 # pyarrow's containers have no comparison with Python's values; what they stand for is given beside them.

@@ -302,5 +302,3 @@ def test_metrics_in_chunks_are_those_of_all_rows_to_the_bit(tmp_path, is_weighte
 
 
 # Arrays.
-
-

@@ -68,8 +68,8 @@ def test_order_of_rows_changes_no_bit_of_the_coefficients(seed):
 
 def test_three_groups_are_an_error_that_speaks_of_the_ranker(task):
     X, chosen, qid, _ = task
-    with pytest.raises(ValueError, match=r"3 groups \(0, 1, 2\), and FairPGRanker compares 2\. Merge groups\.$"):
-        RANKERS["fair exact"].fit(X, chosen + 1.0, qid=qid, sensitive_features=np.tile([0, 1, 2], 20))
+    with pytest.raises(ValueError, match=r"3 groups \('a', 'b', 'c'\), and FairPGRanker compares 2\. Merge groups\.$"):
+        RANKERS["fair exact"].fit(X, chosen + 1.0, qid=qid, sensitive_features=np.tile([*"abc"], 20))
     with pytest.raises(ValueError, match=r"continuous .*FairPGRanker compares groups"):
         RANKERS["fair exact"].fit(X, chosen + 1.0, qid=qid, sensitive_features=np.arange(60))
 

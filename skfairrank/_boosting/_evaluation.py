@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._checks import check_relevance
 from skfairrank._queries import Queries
-from skfairrank._validation import check_relevance
 from skfairrank.policies import Deterministic, expected_utility
 from skfairrank.utilities import Utility
 

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairrank._adapters import QueryRanker, _as_labels, _eval_arguments, as_rows, library_of, silent_of_made_up_names
-from skfairrank._arguments import names_queries
 from skfairrank._batches import Batch
 from skfairrank._boosting._adversary import ListAdversary
 from skfairrank._boosting._derivatives import make_derivatives
@@ -22,11 +21,10 @@ from skfairrank._boosting._objective import FairObjective
 from skfairrank._boosting._rows import as_known, stack_rows
 from skfairrank._boosting._xgboost import XGBoost
 from skfairrank._candidates import is_same, warn_of_no_effect
-from skfairrank._parameters import stores_parameters
+from skfairrank._checks import check_relevance, names_queries, stores_parameters
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import queries_in_fit
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
-from skfairrank._validation import check_relevance
 from skfairrank.fair_metrics._distances import distances_of_rows
 from skfairrank.fair_metrics._fitting import fit_metric
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals

@@ -10,16 +10,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._arguments import names_queries
-from skfairrank._features import validate_features
-from skfairrank._parameters import stores_parameters
+from skfairrank._checks import check_magnitude, check_relevance, names_queries, stores_parameters, validate_features
 from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
 from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
 from skfairrank._rankers._streaming import go_on_with
 from skfairrank._regularizers import Regularizer
-from skfairrank._validation import check_magnitude, check_relevance
 from skfairrank.scores import SCORES, make_score
 from skfairrank.utilities import UTILITIES
 

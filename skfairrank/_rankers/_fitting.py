@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from skfairrank._checks import warn_caller
 from skfairrank._rankers._progress import EarlyStopping, Progress
 from skfairrank._rankers._scales import N_NUMBERS, warn_of_scales
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank._solvers import Problem, Training, TrainingState, solve
-from skfairrank._warnings import warn_caller
 
 __all__ = ["finish", "optimise", "resume_after", "settings_kept", "warn_of_data", "warn_of_end"]
 

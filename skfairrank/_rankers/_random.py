@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import names_queries
 from skfairrank._random import as_generator
 from skfairrank._rankers._base import ScoreRanker
 from skfairrank.scores import LinearScore

@@ -8,12 +8,10 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import _num_samples
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import check_relevance, check_scores, names_queries, warn_caller
 from skfairrank._folds import warn_if_queries_are_cut
 from skfairrank._gains import descending_order
 from skfairrank._queries import REMEDY, Queries
-from skfairrank._validation import check_relevance, check_scores
-from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import sample_rankings
 
 __all__ = ["RankingMixin", "ndcg_of_ranker", "queries_in_fit", "ranks_by_score"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._checks import warn_caller
 from skfairrank._queries import Queries
-from skfairrank._warnings import warn_caller
 
 __all__ = ["N_NUMBERS", "warn_of_scales"]
 

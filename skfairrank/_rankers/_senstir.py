@@ -10,11 +10,10 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._candidates import with_effect
-from skfairrank._parameters import stores_parameters
+from skfairrank._checks import stores_parameters, warn_caller
 from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._rankers._setup import n_plain_steps
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
-from skfairrank._warnings import warn_caller
 from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._fitting import fit_metric
 from skfairrank.hypotheticals import check_hypotheticals

@@ -9,11 +9,11 @@ import numpy as np
 from joblib import hash as hash_of
 
 from skfairrank._batches import OnePass
+from skfairrank._checks import as_values
 from skfairrank._rankers._fitting import finish, resume_after, settings_kept, warn_of_data
 from skfairrank._rankers._progress import Progress
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
 from skfairrank._solvers import Training, TrainingState
-from skfairrank._validation import as_values
 
 __all__ = ["go_on_with"]
 

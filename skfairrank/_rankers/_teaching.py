@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from skfairrank._warnings import warn_caller
+from skfairrank._checks import warn_caller
 
 __all__ = ["warn_if_nothing_can_be_learned"]
 

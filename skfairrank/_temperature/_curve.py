@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
+from skfairrank._checks import warn_caller
 from skfairrank._gains import discounts
 from skfairrank._queries import Queries
-from skfairrank._warnings import warn_caller
 from skfairrank.metrics._exposure import exposure_disparity
 from skfairrank.metrics._ndcg import ndcg
 from skfairrank.metrics._per_query import PerQuery

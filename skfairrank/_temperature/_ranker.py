@@ -22,12 +22,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skfairrank._adapters import RANKERS, QueryRanker, as_rows, library_of, with_tags_within
-from skfairrank._arguments import names_queries
+from skfairrank._checks import check_relevance, check_scores, names_queries
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._sensitive import check_groups
 from skfairrank._temperature._curve import Curve, HeldOut
-from skfairrank._validation import check_relevance, check_scores
 from skfairrank.metrics._predictions import asks_for, ranking_scores, unwrapped
 from skfairrank.model_selection._split import folds_of_queries
 

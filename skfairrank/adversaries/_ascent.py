@@ -8,8 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfairrank._parameters import stores_parameters
-from skfairrank._validation import check_magnitude
+from skfairrank._checks import check_magnitude, stores_parameters
 from skfairrank.adversaries._base import Adversary, Attack, gaps_of
 from skfairrank.adversaries._general_ascent import GeneralAscent
 from skfairrank.adversaries._linear_ascent import LinearAscent

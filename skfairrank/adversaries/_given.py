@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfairrank._parameters import stores_parameters
+from skfairrank._checks import stores_parameters
 from skfairrank.adversaries._ascent import DualStep
 from skfairrank.adversaries._base import Adversary, Attack
 from skfairrank.fair_metrics._distances import distances_of_rows

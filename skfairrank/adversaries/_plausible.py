@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from skfairrank._features import column_positions
+from skfairrank._checks import column_positions
 from skfairrank._kernels.reach import along_rows, nearest_rows
 
 __all__ = ["PLAUSIBLE", "Plausible", "Reach", "read_plausible"]

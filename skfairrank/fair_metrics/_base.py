@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._features import validate_features
+from skfairrank._checks import validate_features
 from skfairrank._queries import Queries
 from skfairrank.fair_metrics._distances import distances_between, fair_features
 from skfairrank.fair_metrics._projection import shrink_along

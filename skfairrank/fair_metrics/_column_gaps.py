@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairrank._checks import warn_caller
 from skfairrank._sensitive import Attribute
-from skfairrank._warnings import warn_caller
 
 __all__ = ["GAPS", "column_gap"]
 

@@ -7,8 +7,7 @@ import numbers
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skfairrank._features import validate_features
-from skfairrank._validation import as_values, sorted_codes
+from skfairrank._checks import as_values, sorted_codes, validate_features
 from skfairrank.fair_metrics._base import LinearFairMetric
 from skfairrank.fair_metrics._projection import orthonormal_rows
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
-from skfairrank._features import validate_features
+from skfairrank._checks import validate_features
 from skfairrank.fair_metrics._base import LinearFairMetric
 from skfairrank.fair_metrics._projection import orthonormal_rows
 

@@ -11,9 +11,8 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._features import column_positions, validate_features
+from skfairrank._checks import column_positions, validate_features, warn_caller
 from skfairrank._sensitive import read_attributes, read_column, said_of
-from skfairrank._warnings import warn_caller
 from skfairrank.fair_metrics._base import LinearFairMetric
 from skfairrank.fair_metrics._conditional import ConditionalDifference
 from skfairrank.fair_metrics._differences import Difference

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from skfairrank._candidates import counterparts
+from skfairrank._checks import check_relevance, check_scores
 from skfairrank._gains import descending_order, discounts
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank._sensitive import check_groups
-from skfairrank._validation import check_relevance, check_scores
 from skfairrank.inspection._nearest import fitted_metric, nearest_queries
 from skfairrank.inspection._spaces import steps_to_metric, transformed
 from skfairrank.metrics._exposure import exposure_difference, exposure_disparity

@@ -12,9 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._candidates import as_table, with_effect
+from skfairrank._checks import check_scores, warn_caller
 from skfairrank._queries import Queries
-from skfairrank._validation import check_scores
-from skfairrank._warnings import warn_caller
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
 from skfairrank.inspection._moves import unfairness_under_attack

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.signal import fftconvolve
 from scipy.stats import beta
 
-from skfairrank._validation import as_floats
+from skfairrank._checks import as_floats
 
 __all__ = ["check_confidence", "upper_confidence_bound"]
 

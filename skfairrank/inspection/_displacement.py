@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._checks import as_whole_numbers
 from skfairrank._queries import Queries
-from skfairrank._validation import as_whole_numbers
 
 __all__ = ["rank_displacement"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from skfairrank._checks import check_relevance, check_scores
 from skfairrank._gains import discounts
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_group_columns
-from skfairrank._validation import check_relevance, check_scores
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import expected_exposure, make_policy

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from skfairrank._validation import check_scores
+from skfairrank._checks import check_scores
 from skfairrank.inspection._plot import COLORS, axes_for, legend_outside
 from skfairrank.metrics._predictions import asks_for, ranking_scores, scoring_method, unwrapped
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
+from skfairrank._checks import check_scores
 from skfairrank._gains import discounts
 from skfairrank._queries import Queries
-from skfairrank._validation import check_scores
 from skfairrank.policies import Policy
 
 __all__ = ["scored_rows", "ranked_rows"]

@@ -7,11 +7,9 @@ from numbers import Real
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import check_relevance, names_queries, warn_caller
 from skfairrank._gains import discounts
 from skfairrank._queries import Queries
-from skfairrank._validation import check_relevance
-from skfairrank._warnings import warn_caller
 from skfairrank.metrics._arguments import scored_rows
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.policies import Deterministic, make_policy

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import check_relevance, names_queries
 from skfairrank._exposure import SMALLEST_MERIT, disparity_coefficients
 from skfairrank._gains import sorting_work
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_groups
 from skfairrank._threads import over_queries
-from skfairrank._validation import check_relevance
 from skfairrank.metrics._arguments import ranked_rows
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.policies import make_policy

@@ -10,7 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import names_queries
 from skfairrank._gains import discounts
 from skfairrank._random import as_generator
 from skfairrank._sensitive import check_groups

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import check_scores, names_queries
 from skfairrank._gains import sorting_work
 from skfairrank._kernels.metrics import inversions
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank._validation import check_scores
 from skfairrank.metrics._per_query import PerQuery
 
 __all__ = ["kendall_tau", "kendall_tau_score"]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skfairrank._warnings import warn_caller
+from skfairrank._checks import warn_caller
 
 __all__ = ["PerQuery"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._arguments import names_queries
-from skfairrank._validation import check_relevance
+from skfairrank._checks import check_relevance, names_queries
 from skfairrank.metrics._arguments import scored_rows
 from skfairrank.metrics._ndcg import warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skfairrank._warnings import warn_caller
+from skfairrank._checks import warn_caller
 from skfairrank.model_selection._cv_results import mean_test_scores
 
 __all__ = ["best_under"]

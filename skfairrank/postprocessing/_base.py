@@ -12,11 +12,10 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skfairrank._adapters import QueryRanker, needs_query_ranker
-from skfairrank._arguments import names_queries
+from skfairrank._checks import check_scores, names_queries
 from skfairrank._queries import REMEDY, Queries
 from skfairrank._rankers._ranking import ndcg_of_ranker, queries_in_fit
 from skfairrank._sensitive import check_groups
-from skfairrank._validation import check_scores
 from skfairrank.metrics._predictions import asks_for, own_policy, ranking_scores
 
 __all__ = ["GroupReRanker", "ReRanker"]

@@ -8,12 +8,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skfairrank._arguments import names_queries
+from skfairrank._checks import names_queries, warn_caller
 from skfairrank._gains import discounts
 from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import ranks_by_score
 from skfairrank._sensitive import check_groups
-from skfairrank._warnings import warn_caller
 from skfairrank.plackett_luce import check_n_samples
 from skfairrank.postprocessing._base import ReRanker
 from skfairrank.postprocessing._programme import exposure_weights, fair_ranks, mixture

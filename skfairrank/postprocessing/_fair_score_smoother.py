@@ -10,8 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
-from skfairrank._arguments import names_queries
-from skfairrank._features import validate_features
+from skfairrank._checks import names_queries, validate_features
 from skfairrank._rankers._ranking import ranks_by_score
 from skfairrank.fair_metrics._distances import fair_features
 from skfairrank.fair_metrics._fitting import fit_metric

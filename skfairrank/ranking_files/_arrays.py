@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairrank._validation import as_values
+from skfairrank._checks import as_values
 from skfairrank.ranking_files._query_table import read_ids, read_table
 from skfairrank.ranking_files._row_file import RowFile
 from skfairrank.ranking_files._source import (

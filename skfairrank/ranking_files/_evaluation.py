@@ -14,9 +14,8 @@ import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._candidates import counterparts
+from skfairrank._checks import check_scores, warn_caller
 from skfairrank._random import as_generator
-from skfairrank._validation import check_scores
-from skfairrank._warnings import warn_caller
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.plackett_luce import grouped_expected_discounts, grouped_expected_utility

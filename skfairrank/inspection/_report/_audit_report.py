@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from skfairrank._arguments import names_queries
 from skfairrank._candidates import as_table
+from skfairrank._checks import as_values, check_relevance, names_queries
 from skfairrank._gains import discounts
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_group_columns
-from skfairrank._validation import as_values, check_relevance
 from skfairrank.inspection._audit import audit
 from skfairrank.inspection._certificate import FairnessCertificate, certificate_of_scores, fitted_hypotheticals
 from skfairrank.inspection._confidence import check_confidence

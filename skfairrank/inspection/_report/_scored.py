@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skfairrank._checks import check_scores
 from skfairrank._queries import Queries
-from skfairrank._validation import check_scores
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection._order_changes import STATISTICS
 from skfairrank.inspection._report._changes import described_changes, share_of_rows_changed
