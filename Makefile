@@ -28,7 +28,7 @@ setup: $(DEV) ## the development environment, .venv
 	echo "The development environment .venv is ready."
 
 demo: $(DEMO) ## the main job: train the paper's rankers, print the table, draw the picture
-	.venv-demo/bin/python -m skfairrank.demo
+	.venv-demo/bin/python -m examples.paper.demo
 
 test: lint ## ruff, mypy, then pytest with doctests; newest dependencies
 	echo "Running the tests and doctests (some minutes) ..."

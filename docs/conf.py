@@ -2,14 +2,16 @@
 
 import os
 import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import skfairrank
-from skfairrank.experiments import data_folder
-from skfairrank.experiments._tasks import GERMAN_FILES
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+sys.path.insert(0, str(EXAMPLES))  # scripts import what they share
+from paper import GERMAN_FILES, data_folder  # noqa: E402
+
 SCRIPTS = {path.stem.removeprefix("plot_"): path for path in sorted(EXAMPLES.glob("plot_*.py"))}
 
 project = "skfairrank"
@@ -76,7 +78,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": rf"/plot_(?!({'|'.join(lacking())})\.py)",
-    "ignore_pattern": r"(^|/)_|results\.py|which_method\.py",  # shared code of the scripts, and pages
+    "ignore_pattern": r"(^|/)_|/paper/|results\.py|which_method\.py",  # shared code of the scripts, and pages
     "plot_gallery": os.environ.get("RUN_EXAMPLES") == "1",
     "parallel": 2,
     "thumbnail_size": (480, 280),

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from _systems import BASELINE, PROJECT, RANDOM, sharpened
+from paper import Experiment, Side, make_systems
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairrank import GapBoostingRanker, PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
-from skfairrank.experiments import Experiment, Side
-from skfairrank.experiments._comparison import make_systems
 from skfairrank.metrics import kendall_tau_score, ndcg_score, stochastic_ndcg_score
 from skfairrank.plackett_luce import expected_exposure
 

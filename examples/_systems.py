@@ -1,7 +1,7 @@
 """The systems that the page of results compares, the data set of Microsoft's that is not the paper's whole, and tables of claims.
 
 A system is ``(family, strength)``: the strength of its regulariser (rho, Fair-PG-Rank's weight, ...), or None. How each is made
-stands in `skfairrank.experiments`, with the paper's tasks and hyperparameters.
+stands in `paper/`, with the paper's tasks and hyperparameters.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from paper import HYPERPARAMETERS, MEASURES, Experiment, Side, make_systems, name_of, plus_minus, run_systems
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank import SensitiveSubspaceMetric, TemperatureRanker
 from skfairrank.datasets import make_mslr_ranking
-from skfairrank.experiments import HYPERPARAMETERS, Experiment, Side
-from skfairrank.experiments._comparison import make_systems, name_of, run_systems
-from skfairrank.experiments._tables import MEASURES, plus_minus
 from skfairrank.inspection import nearest_queries
 from skfairrank.metrics import group_exposure_disparity
 
@@ -33,7 +31,7 @@ LOSS = 0.01
 DIGITS = (*(digits for _, digits in MEASURES.values()), 4)
 NDCG = list(MEASURES).index("stochastic_ndcg")
 
-System = tuple[str, float | tuple[float, float] | None]
+System = tuple[str, float | None]
 
 GERMAN = {
     RANDOM: None,

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import sklearn
 from lightgbm import LGBMRanker
+from paper import markdown, plus_minus
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import make_pipeline
@@ -29,7 +30,6 @@ from skfairrank.datasets import (
     make_credit_ranking,
     make_hiring_ranking,
 )
-from skfairrank.experiments._tables import markdown, plus_minus
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 

@@ -20,11 +20,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMRanker
+from paper import german_credit_people
 from sklearn.base import clone
 
 from skfairrank import QueryRanker, SenSTIRBoostingRanker
 from skfairrank.datasets import flip_columns, make_credit_ranking
-from skfairrank.experiments import german_credit_people
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))

@@ -22,8 +22,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-
-from skfairrank.experiments import (
+from paper import (
     RECORDED,
     compare,
     draw_contours,

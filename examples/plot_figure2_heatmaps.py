@@ -26,8 +26,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from paper import RECORDED, compare, recorded_experiment, synthetic_experiment
 
-from skfairrank.experiments import RECORDED, compare, recorded_experiment, synthetic_experiment
 from skfairrank.inspection import RankDisplacementDisplay, rank_displacement
 from skfairrank.metrics import group_exposure_disparity, stochastic_ndcg_score
 from skfairrank.plackett_luce import sample_rankings

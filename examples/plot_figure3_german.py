@@ -20,7 +20,7 @@ What the paper's figure says, and what is seen here (numbers: ten splits, means 
   (there its disparity falls by half) carries over to unseen people in small part only; SenSTIR's comes down on both.
 
 On a single split these lines may run differently, as the error bars say. The rule "drop the columns age and sex" is not in
-the figure; it has tau 1 at no loss of NDCG, and leaves most of the disparity (``python -m skfairrank.demo``).
+the figure; it has tau 1 at no loss of NDCG, and leaves most of the disparity (``python -m examples.paper.demo``).
 
 All that is of the *policy*, which draws rankings by the scores, as in the paper. A policy with smaller scores draws less
 decidedly, which alone lowers its disparity and its NDCG (:ref:`sphx_glr_auto_examples_plot_softness.py`); the table has
@@ -37,8 +37,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-
-from skfairrank.experiments import (
+from paper import (
     RECORDED,
     compare,
     draw_tradeoff,
@@ -46,6 +45,7 @@ from skfairrank.experiments import (
     german_credit_people,
     summarize,
 )
+
 from skfairrank.metrics import group_exposure_disparity
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
@@ -80,7 +80,7 @@ print(results.droplevel(["data", "family"]).round(4).to_string())
 
 # %%
 # What the authors' program recorded on its splits 0 and 1, other ones than those above; its disparities, from 25 sampled
-# rankings, are a little too large. ``python -m skfairrank.demo --published`` trains on those very queries.
+# rankings, are a little too large. ``python -m examples.paper.demo --published`` trains on those very queries.
 recorded = {
     (name, file): dict(RECORDED[file][name]) for file in ("german_seed0", "german_seed1") for name in RECORDED[file]
 }

@@ -35,6 +35,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from paper import HYPERPARAMETERS, data_folder
 from sklearn import config_context
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
@@ -42,7 +43,6 @@ from sklearn.pipeline import make_pipeline
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import load_letor, make_mslr_ranking
-from skfairrank.experiments import HYPERPARAMETERS, data_folder
 from skfairrank.inspection import TradeoffDisplay, audit, nearest_queries
 from skfairrank.metrics import kendall_tau_scorer, neg_group_exposure_disparity_scorer, stochastic_ndcg_scorer
 from skfairrank.model_selection import best_under

@@ -26,9 +26,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMRanker
+from paper import data_folder
 
 from skfairrank import GapBoostingRanker, QueryRanker
-from skfairrank.experiments import data_folder
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 
 quick = "--quick" in sys.argv

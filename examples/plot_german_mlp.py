@@ -19,10 +19,10 @@ import sys
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from paper import german_credit_people
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import flip_columns, make_credit_ranking
-from skfairrank.experiments import german_credit_people
 from skfairrank.inspection import TradeoffDisplay
 from skfairrank.metrics import kendall_tau_score, ndcg_score
 from skfairrank.scores import MLPScore

@@ -33,6 +33,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import sklearn
+from paper import german_credit_people
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -42,7 +43,6 @@ from sklearn.utils import Bunch
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_credit_ranking
-from skfairrank.experiments import german_credit_people
 from skfairrank.inspection import TradeoffDisplay, audit
 from skfairrank.metrics import make_group_exposure_disparity_scorer, ndcg_scorer
 from skfairrank.model_selection import QueryKFold, best_under

@@ -20,8 +20,7 @@ synthetic task.
 import sys
 
 import matplotlib.pyplot as plt
-
-from skfairrank.experiments import (
+from paper import (
     compare,
     draw_tradeoff,
     german_credit_experiment,

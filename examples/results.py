@@ -61,18 +61,19 @@ from _systems import (
     say,
     standard_error,
 )
-
-from skfairrank.datasets import load_census_income, load_letor
-from skfairrank.experiments import (
+from paper import (
     RECORDED,
     data_folder,
     german_credit_experiment,
     german_credit_people,
+    markdown,
+    name_of,
+    plus_minus,
     recorded_experiment,
     synthetic_experiment,
 )
-from skfairrank.experiments._comparison import name_of
-from skfairrank.experiments._tables import markdown, plus_minus
+
+from skfairrank.datasets import load_census_income, load_letor
 
 # Columns of results on the paper's tasks: of the sorted list, and of the policy where nothing is said, as in the paper.
 # The last one is that of the policy at equal sharpness.
@@ -90,7 +91,7 @@ INTRODUCTION = """\
 Every system that the paper compares, the variants that this package adds, and the trivial rules: on the paper's data sets, on
 census data, and on data whose truth is known. `python examples/results.py` makes this page. The systems stand in
 `examples/_systems.py` and `examples/_people.py`, the paper's tasks and hyperparameters (its Tables 2 and 3) in
-`skfairrank.experiments`.
+`examples/paper/`.
 
 - On test queries, **NDCG** is that of the list sorted by score, **tau** Kendall's tau between this list and that of a
   hypothetical query, **disparity** that of group exposure in it ([Metrics](metrics.md)). Higher, higher and lower is better.

@@ -18,6 +18,7 @@ from _people import PeopleExperiment, census_experiment, exposure_gap, hiring_ex
 from _systems import LOSS, say, sharpened, standard_error
 from joblib import Parallel, delayed, parallel_config
 from lightgbm import LGBMRanker
+from paper import Side, data_folder, german_credit_experiment, german_credit_people, markdown, plus_minus
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
@@ -32,8 +33,6 @@ from skfairrank import (
     SenSTIRRanker,
 )
 from skfairrank.datasets import flip_columns, load_census_income
-from skfairrank.experiments import Side, data_folder, german_credit_experiment, german_credit_people
-from skfairrank.experiments._tables import markdown, plus_minus
 from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, ndcg_score
 from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import Deterministic, PlackettLuce

@@ -116,10 +116,10 @@ def test_imports_are_declared_and_late_where_they_are_slow():
 
 
 def public_modules():
-    """A module or package without a leading underscore in its path; `python -m skfairrank.demo` is a command."""
+    """A module or package without a leading underscore in its path."""
     paths = (path.relative_to(ROOT / "skfairrank").with_suffix("") for path in (ROOT / "skfairrank").rglob("*.py"))
     names = {tuple(part for part in path.parts if part != "__init__") for path in paths}
-    public = {name for name in names if not any(part.startswith("_") for part in name)} - {("demo",)}
+    public = {name for name in names if not any(part.startswith("_") for part in name)}
     return sorted(".".join(("", *name)) for name in public)
 
 

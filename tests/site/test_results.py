@@ -83,10 +83,10 @@ def test_a_gap_is_narrower_on_either_side_of_zero(examples):
 def test_what_is_judged_on_people(examples):
     """By counting, and by scikit-learn; the third query has no relevant row, and rows of a query do not lie together."""
     from _people import PeopleExperiment, judge_people
+    from paper import Side
     from sklearn.metrics import ndcg_score
 
     from skfairrank import SensitiveSubspaceMetric
-    from skfairrank.experiments import Side
 
     rng = np.random.default_rng(0)
     qid, X, twin = rng.permutation(np.repeat([7, 3, 5], 6)), rng.normal(size=(18, 1)), rng.normal(size=(18, 1))
@@ -120,8 +120,8 @@ def test_policies_are_compared_where_they_lose_as_much(examples):
     """Two scales of the same scores are one policy then, that of the temperature at which .01 of NDCG is lost."""
     from _people import policy_gap
     from _systems import LOSS, judge, sharpened
+    from paper import synthetic_experiment
 
-    from skfairrank.experiments import synthetic_experiment
     from skfairrank.metrics import group_exposure_disparity, ndcg_score, stochastic_ndcg_score
 
     experiment = synthetic_experiment(0)
@@ -203,6 +203,7 @@ def test_page_of_results(examples, tmp_path, capsys):
         "Baseline",
         "Project",
         "Fair-PG-Rank, weight 4",
+        "SenSTIR, box, rho 0.5",
         "SenSTIR, difference, rho 0.003",
         "SenSTIR, gaps, rho 0.003",
     ):
@@ -230,11 +231,11 @@ def test_page_without_data_has_the_made_tasks_alone(examples, no_data, tmp_path,
 def test_methods_that_read_groups_are_told_those_of_the_twins(examples):
     """A score of x_1 and of being in the majority: every twin is in the other group."""
     from _people import PeopleExperiment
+    from paper import Side
     from sklearn.base import BaseEstimator
     from which_method import GAP, MERIT, TAU, judge
 
     from skfairrank import SensitiveSubspaceMetric
-    from skfairrank.experiments import Side
 
     rng = np.random.default_rng(0)
     qid, X, twin = rng.permutation(np.repeat([7, 3, 5], 6)), rng.normal(size=(18, 1)), rng.normal(size=(18, 1))

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from skfairrank.experiments._tasks import Side
 from skfairrank.inspection import ScoreContourDisplay, TradeoffDisplay
 
-__all__ = ["draw_contours", "draw_tradeoff", "unlike_pair"]
+from .tasks import Side
 
 N_SHOWN = 200  # of 1,000 items; more would hide the contours
 

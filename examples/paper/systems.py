@@ -1,4 +1,4 @@
-"""The systems that are compared: how each is made, trained and judged on one task or on several splits of it."""
+"""The systems that are compared: how each is made, trained and judged on one task or on several splits of it; tables of them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
-from skfairrank.experiments._tasks import Experiment
 
-__all__ = ["Softened", "compare", "make_systems", "name_of", "run_systems", "summarize"]
+from .tasks import Experiment
 
 N_RANDOM_DRAWS = 20
 SOFTENED = ", softened"
@@ -69,7 +68,6 @@ def _ranker(experiment: Experiment, family: str, strength, seed: int):
         rest = ColumnTransformer([("dropped", "drop", list(experiment.drops[family]))], remainder="passthrough")
         return make_pipeline(rest, PlackettLuceRanker(**training))
     closed_form = experiment.solver or training
-    box = {"metric": metric, "adversary": "exact_box", **experiment.box, **closed_form}
     match family:
         case "Random":
             return [RandomRanker(random_state=N_RANDOM_DRAWS * seed + draw) for draw in range(N_RANDOM_DRAWS)]
@@ -84,7 +82,7 @@ def _ranker(experiment: Experiment, family: str, strength, seed: int):
         case "SenSTIR, exact":
             return SenSTIRRanker(metric, rho=strength, adversary="exact", **experiment.budget, **closed_form)
         case "SenSTIR, box":
-            return SenSTIRRanker(rho=strength, **box)
+            return SenSTIRRanker(metric, rho=strength, adversary="exact_box", **experiment.box, **closed_form)
     raise ValueError(f"{family!r} is no family of systems on {experiment.name}: see make_systems for their names.")
 
 
@@ -125,8 +123,8 @@ def compare(
         The families of systems, each with the strengths of its regulariser, or None where it has none, as have "Random" (20
         rankers of random weights, whose mean is judged), "Baseline", "Project" and the names of ``experiment.drops``.
         "SenSTIR" and "Fair-PG-Rank" take rho and the weight; "SenSTIR, exact" and "SenSTIR, box", which have the adversary in
-        closed form, take rho. "<one of these>, softened" takes factors of the
-        scores; it is made of the last ranker of that family, which has to stand before it.
+        closed form, take rho. "<one of these>, softened" takes factors of the scores; it is made of the last ranker of that
+        family, which has to stand before it.
     judge : callable, default=Experiment.judge
         Of the experiment and a fitted ranker; returns numbers by name.
     verbose : bool, default=False
@@ -152,18 +150,42 @@ def compare(
 
 
 def summarize(runs: pd.DataFrame) -> pd.DataFrame:
-    """Means over the splits, and their standard errors.
+    """Means over the splits, and their standard errors (nan where there is one split), of what `compare` returns.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        From `compare`, or several of these below each other.
-
-    Returns
-    -------
-    results : DataFrame
-        Rows by ``data``, ``family`` and ``system``; two columns for each number, its ``mean`` and ``sem``, which is nan where
-        there is one split.
+    Rows by ``data``, ``family`` and ``system``; two columns for each number, its ``mean`` and ``sem``.
     """
     groups = runs.drop(columns=["split", "strength", "ranker"]).groupby(["data", "family", "system"], sort=False)
     return groups.agg(["mean", "sem"])
+
+
+# What `Experiment.judge` returns: in this order, under these titles, with so many digits.
+MEASURES = {
+    "ndcg": ("NDCG", 3),
+    "stochastic_ndcg": ("stochastic", 3),
+    "tau": ("tau", 3),
+    "disparity": ("disparity", 4),
+    "stochastic_disparity": ("stochastic", 4),
+}
+
+
+def plus_minus(mean: float, error: float, digits: int) -> str:
+    """A number and its standard error, where there is one."""
+    return f"{mean:.{digits}f}" + ("" if np.isnan(error) else f" ±{error:.{digits}f}")
+
+
+def markdown(header: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in [header, *rows]]
+    return "\n".join([lines[0], "|---" * lines[0].count(" |") + "|", *lines[1:]]) + "\n"
+
+
+def text_table(runs: pd.DataFrame) -> str:
+    """Means over splits, with standard errors where there are several, and the mean seconds of a fit."""
+    cells = [("data", "system", *(title for title, _ in MEASURES.values()), "seconds")]
+    for (data, _, system), row in summarize(runs).iterrows():
+        numbers = [
+            plus_minus(row[measure, "mean"], row[measure, "sem"], digits) for measure, (_, digits) in MEASURES.items()
+        ]
+        cells.append((data, system, *numbers, f"{row['seconds', 'mean']:.1f}"))
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    lines = ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths)).rstrip() for line in cells]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])

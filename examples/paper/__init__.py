@@ -1,12 +1,14 @@
 """The experiments of Bower et al. (2021): their tasks and hyperparameters, what the authors' program recorded, and comparisons.
 
-The demo, the examples and the page of results are made of these.
+The scripts beside this folder import it. `make demo` is ``python -m examples.paper.demo``.
 """
 
-from skfairrank.experiments._comparison import compare, summarize
-from skfairrank.experiments._paper import HYPERPARAMETERS, RECORDED
-from skfairrank.experiments._pictures import draw_contours, draw_tradeoff, unlike_pair
-from skfairrank.experiments._tasks import (
+from .pictures import draw_contours, draw_tradeoff, unlike_pair
+from .systems import MEASURES, compare, make_systems, markdown, name_of, plus_minus, run_systems, summarize
+from .tasks import (
+    GERMAN_FILES,
+    HYPERPARAMETERS,
+    RECORDED,
     Experiment,
     Side,
     data_folder,
@@ -17,7 +19,9 @@ from skfairrank.experiments._tasks import (
 )
 
 __all__ = [
+    "GERMAN_FILES",
     "HYPERPARAMETERS",
+    "MEASURES",
     "RECORDED",
     "Experiment",
     "Side",
@@ -27,7 +31,12 @@ __all__ = [
     "draw_tradeoff",
     "german_credit_experiment",
     "german_credit_people",
+    "make_systems",
+    "markdown",
+    "name_of",
+    "plus_minus",
     "recorded_experiment",
+    "run_systems",
     "summarize",
     "synthetic_experiment",
     "unlike_pair",

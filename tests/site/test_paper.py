@@ -1,32 +1,40 @@
-"""The paper's experiments: its hyperparameters, its queries where they are at hand, and what is judged."""
+"""The paper's experiments and the demo: hyperparameters, systems, what is judged and printed, with and without data."""
 
 import gzip
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from _data import shared_data
-from sklearn.linear_model import LogisticRegression
-
-from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
-from skfairrank.datasets import load_german_credit
-from skfairrank.experiments import (
+from _data import ROOT, shared_data
+from packaging.requirements import Requirement
+from paper import (
+    MEASURES,
     RECORDED,
     Experiment,
     Side,
     data_folder,
+    demo,
     german_credit_experiment,
     german_credit_people,
+    make_systems,
+    name_of,
     recorded_experiment,
+    run_systems,
+    summarize,
     synthetic_experiment,
-    unlike_pair,
 )
-from skfairrank.experiments._comparison import Softened, make_systems, name_of, run_systems, summarize
+from paper.systems import text_table
+from sklearn.linear_model import LogisticRegression
+
+from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank.datasets import load_german_credit
 
 pytestmark = pytest.mark.once
 
@@ -87,19 +95,6 @@ def test_shortened_divides_the_steps(synthetic):
     short = synthetic.shortened(100)
     assert (short.training["max_iter"], short.fair_pg["max_iter"]) == (20, 5)
     assert short.attack == synthetic.attack and synthetic.shortened(10**9).training["max_iter"] == 1
-
-
-def test_shortened_solves_roughly_where_there_are_no_steps_to_count():
-    german = german_credit_experiment(load_german_credit(shared_data("german.data.gz")))
-    assert german.shortened(10).solver == {**german.solver, "tol": 1e-2} and german.shortened(1) is german
-
-
-def test_stars_are_alike_but_for_the_group(synthetic):
-    for side in (synthetic.train, synthetic.test):
-        black, blue = unlike_pair(side)
-        assert side.groups[black] and not side.groups[blue]
-        assert abs(side.y[black] - side.y[blue]) < 0.3
-        assert abs(side.X[black, 0] - side.X[blue, 0]) < 0.5 and side.X[black, 1] - side.X[blue, 1] > 2.9
 
 
 def test_systems_are_made_with_the_hyperparameters_of_the_experiment(synthetic):
@@ -167,15 +162,6 @@ def test_runs_are_judged_and_summed_up_over_splits(synthetic):
     assert results.loc[("Synthetic", "many", "many, rho 0.5"), "mean"] == 3.0
 
 
-def test_softened_scores_rank_alike():
-    class First:
-        def predict(self, X):
-            return X[:, 0]
-
-    softened = Softened(First(), 0.1).fit(None, None, qid=None)
-    assert softened.predict(np.array([[1.0, 9.0], [3.0, 9.0]])) == pytest.approx([0.1, 0.3])
-
-
 def test_judge_tells_the_sorted_list_from_the_policy():
     """Case 18 of the cases, and case 14: scores ln 3 and 0; softer scores leave the list as it is."""
 
@@ -240,12 +226,140 @@ def test_advice_about_german_credit_brings_it(packed_german, no_data, tmp_path):
     folder.mkdir()
     with gzip.open(packed_german) as packed:
         (folder / address.rpartition("/")[2]).write_bytes(packed.read())
-    code = "from skfairrank.experiments import german_credit_people as p; print(len(p(fetch=False).target))"
+    code = "from paper import german_credit_people as p; print(len(p(fetch=False).target))"
     script = f"{command}; {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
-    done = subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True)
+    path = os.pathsep.join([str(ROOT / "examples"), str(ROOT)])
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
     assert done.stdout.strip() == "1000", done.stderr
 
 
 def test_data_is_looked_for_beside_the_project_by_default(monkeypatch):
     monkeypatch.delenv("SKFAIRRANK_DATA", raising=False)
     assert data_folder() == Path("..", "shared", "data")
+
+
+# The demo
+
+SYNTHETIC_SYSTEMS = ["Baseline", "Project", "SenSTIR, rho 0.0001", "SenSTIR, rho 0.0003", "SenSTIR, rho 0.001"]
+GERMAN_SYSTEMS = ["Baseline", "Project", "Drop age and sex", *(f"SenSTIR, rho {rho:g}" for rho in (0.01, 0.1, 0.3, 1))]
+
+
+def lines_of(text, data):
+    """System and numbers of each line of a printed table that belongs to a data set."""
+    cells = [re.split(r" {2,}", line.strip()) for line in text.splitlines() if line.startswith(data + "  ")]
+    return {system: numbers for _, system, *numbers in cells}
+
+
+def test_without_data_it_says_so_and_does_the_synthetic_task(no_data, tmp_path, capsys):
+    picture = tmp_path / "picture.png"
+    demo.main(["--quick", "--output", str(picture)])
+    printed = capsys.readouterr()
+    lines = lines_of(printed.out, "Synthetic")
+    assert list(lines) == SYNTHETIC_SYSTEMS
+    for ndcg, stochastic_ndcg, tau, *disparities, seconds in lines.values():
+        assert 0.5 < float(stochastic_ndcg) <= float(ndcg) <= 1 and -1 <= float(tau) <= 1
+        assert len(disparities) == 2 and min(map(float, disparities)) >= 0 and float(seconds) >= 0
+    assert not lines_of(printed.out, "German Credit")
+    assert str(no_data) in printed.out and "SKFAIRRANK_DATA" in printed.out
+    assert str(picture) in printed.out and picture.read_bytes().startswith(b"\x89PNG")
+    assert len(re.findall(r"^\[\d/5\] Synthetic: ", printed.err, re.MULTILINE)) == 5
+
+
+def test_german_credit_joins_where_its_file_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SKFAIRRANK_DATA", str(shared_data("german.data.gz").parent))
+    demo.main(["--quick", "--splits", "2", "--output", str(tmp_path / "picture.png")])
+    printed = capsys.readouterr()
+    lines = lines_of(printed.out, "German Credit")
+    assert list(lines) == GERMAN_SYSTEMS
+    assert all("±" in cell for numbers in lines.values() for cell in numbers[:5])
+    assert lines["Drop age and sex"][2] == "1.000 ±0.000"  # who has no sex column does not see it flipped
+    assert lines["Baseline"][2] < "0.95"
+    assert "[14/14] German Credit, 2 of 2: SenSTIR, rho 1," in printed.err
+
+
+def test_without_matplotlib_it_says_so_and_prints_the_table(no_data, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    picture = tmp_path / "picture.png"
+    demo.main(["--quick", "--output", str(picture)])
+    out = capsys.readouterr().out
+    assert list(lines_of(out, "Synthetic")) == SYNTHETIC_SYSTEMS
+    assert "matplotlib is not installed" in out and not picture.exists()
+    # The advice, followed to the letter, installs what the extra names into the interpreter that runs.
+    (command,) = re.findall(r"^ +(\S.* -m pip install .*)$", out, re.MULTILINE)
+    interpreter, *arguments = shlex.split(command)
+    assert interpreter == sys.executable and arguments[:3] == ["-m", "pip", "install"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert arguments[3:] == [Requirement(line).name for line in extras["plots"]]
+
+
+def test_a_missing_folder_is_noticed_before_training(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        demo.main(["--output", str(tmp_path / "missing" / "picture.png")])
+    assert f"there is no folder {tmp_path / 'missing'}" in capsys.readouterr().err
+
+
+def test_comparison_with_the_published_program_needs_its_queries(no_data):
+    with pytest.raises(SystemExit, match=re.escape(f"No german_seed0.npz in {no_data}")):
+        demo.main(["--published"])
+
+
+def test_comparison_shows_published_numbers_beside_ours():
+    for name in ("german_seed0.npz", "german_seed1.npz"):
+        shared_data(name)
+    text = demo.published_table(n_seeds=2, n_draws=2, shorter=400)
+    header, _, *lines = markdown_rows(text)
+    assert header[:2] == ["queries", "system"]
+    assert published_cells(lines) == PUBLISHED
+    for line in lines:
+        for ours in (line[3], line[5], line[7], line[8]):
+            assert len([float(value) for value in ours.split(", ")]) == 2
+    # The line below the table, recomputed from the printed digits.
+    away = [max(abs(float(v) - float(line[k])) for line in lines for v in line[k + 1].split(", ")) for k in (2, 4, 6)]
+    said = re.findall(r"\d\.\d+", text.splitlines()[-1])
+    assert [float(value) for value in said] == pytest.approx(away, abs=0.0011)
+
+
+# Issue 3 of the project, from the records of the authors' program: NDCG, tau, disparity.
+PUBLISHED = {
+    ("german_seed0", "Baseline"): (0.788, 0.802, 0.0106),
+    ("german_seed0", "Project"): (0.791, 0.761, 0.0101),
+    ("german_seed0", "SenSTIR, rho 0.01"): (0.792, 0.775, 0.0076),
+    ("german_seed0", "SenSTIR, rho 0.1"): (0.787, 0.859, 0.0048),
+    ("german_seed0", "SenSTIR, rho 1"): (0.779, 1.000, 0.0046),
+    ("german_seed1", "Baseline"): (0.830, 0.756, 0.0140),
+    ("german_seed1", "SenSTIR, rho 1"): (0.793, 0.999, 0.0031),
+}
+
+
+def markdown_rows(text):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+def published_cells(lines):
+    return {(line[0], line[1]): tuple(float(line[k]) for k in (2, 4, 6)) for line in lines}
+
+
+def test_the_page_shows_the_rows_that_the_commands_print():
+    text = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+    assert list(lines_of(text, "Synthetic")) == SYNTHETIC_SYSTEMS
+    assert list(lines_of(text, "German Credit")) == GERMAN_SYSTEMS
+    assert published_cells([row for row in markdown_rows(text) if row[0].startswith("german_seed")]) == PUBLISHED
+
+
+def test_table_has_standard_errors_only_over_several_splits():
+    def run(data, split, seconds, *numbers):
+        names = {"data": data, "family": "Baseline", "system": "Baseline", "strength": None, "ranker": None}
+        return {"split": split, "seconds": seconds, **names, **dict(zip(MEASURES, numbers))}
+
+    runs = [
+        run("Synthetic", 0, 1.0, 0.95, 0.9, 0.5, 0.02, 0.0123),
+        # Two values a and b: mean (a + b) / 2, standard error |a - b| / 2.
+        run("German Credit", 0, 1.0, 0.85, 0.8, 1.0, 0.02, 0.01),
+        run("German Credit", 1, 2.0, 0.85, 0.9, 1.0, 0.04, 0.03),
+    ]
+    text = text_table(pd.DataFrame(runs))
+    assert lines_of(text, "Synthetic") == {"Baseline": ["0.950", "0.900", "0.500", "0.0200", "0.0123", "1.0"]}
+    cells = ["0.850 ±0.000", "0.850 ±0.050", "1.000 ±0.000", "0.0300 ±0.0100", "0.0200 ±0.0100", "1.5"]
+    assert lines_of(text, "German Credit") == {"Baseline": cells}
