@@ -82,8 +82,8 @@ def write_beside(ax, xy, texts, colors) -> list:
     """
     from matplotlib.text import Text
 
-    ax.figure.draw_without_rendering()
-    renderer, point = ax.figure.canvas.get_renderer(), ax.figure.dpi / 72
+    ax.figure.figure.draw_without_rendering()  # of a subfigure the whole
+    point = ax.figure.dpi / 72
     at, to_pixels = ax.transData.transform(xy), ax.transData.transform
     markers = [to_pixels(line.get_xydata()) for line in ax.lines if line.get_marker() not in ("None", "_", "|")]
     taken = [np.r_[p - 4 * point, p + 4 * point] for p in np.vstack([at, *markers])]
@@ -103,7 +103,7 @@ def write_beside(ax, xy, texts, colors) -> list:
             arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
             zorder=6,
         )
-        half = Text.get_window_extent(note, renderer).size / 2 + point  # without the line to its point
+        half = Text.get_window_extent(note).size / 2 + point  # without the line to its point
         best = None
         for gap in (5.0, 14.0, 24.0, 36.0, 50.0):
             for direction in ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)):
