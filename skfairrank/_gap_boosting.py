@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfairrank._adapters import QueryRanker, library_of
 from skfairrank._checks import as_values, names_queries, warn_caller
 from skfairrank._sensitive import Attribute, read_attributes
-from skfairrank.fair_metrics._column_gaps import GAPS, column_gap
+from skfairrank.fair_metrics._gaps import GAPS, column_gap
 
 __all__ = ["GapBoostingRanker"]
 

@@ -23,10 +23,10 @@ from skfairrank._candidates import (
     shifted,
     table_names,
 )
-from skfairrank.fair_metrics._distances import fair_features
-from skfairrank.fair_metrics._fitting import check_fair_metric, fit_metric, fitted_metric
-from skfairrank.fair_metrics._nearest_rows import nearest_rows
-from skfairrank.fair_metrics._rows import canonical_order
+from skfairrank.fair_metrics._differences import canonical_order
+from skfairrank.fair_metrics._distances import fair_features, nearest_rows
+from skfairrank.fair_metrics._linear import check_fair_metric, fitted_metric
+from skfairrank.fair_metrics._subspace import fit_metric
 
 __all__ = ["Hypotheticals", "check_hypotheticals"]
 

@@ -60,6 +60,25 @@ def test_gaps_of_three_groups_are_the_largest_of_their_effects():
     np.testing.assert_allclose(metric.gaps_, effects.max(axis=0) - effects.min(axis=0), rtol=1e-8)
 
 
+def test_gaps_are_those_of_least_squares_where_groups_and_levels_sum_to_one():
+    """The indicators of all groups are collinear with those of the levels: no rounding of a zero is inverted."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        group, y, rows = rng.integers(0, 3, 150), rng.integers(0, 4, 150), rng.normal(size=(150, 4)) * [1, 1e-6, 1e6, 1]
+        design = np.column_stack([group[:, None] == range(3), y[:, None] == range(4)]).astype(float)
+        effects = np.linalg.lstsq(design, rows, rcond=None)[0][:3]
+        found = conditional(categorical=True, distinct=False).fit(rows, y, sensitive_features=group)
+        np.testing.assert_allclose(found.gaps_, np.ptp(effects, axis=0), rtol=1e-9)
+        np.testing.assert_array_equal(found.gaps_ > 0, True)
+
+
+def test_groups_in_two_parts_that_never_meet_are_an_error():
+    """Four groups, of which two meet at one level and two at another: their differences across cannot be seen."""
+    group = np.tile(list("abcd"), 20)
+    with pytest.raises(ValueError, match="do not meet at equal relevance"):
+        conditional().fit(np.random.default_rng(0).normal(size=(80, 2)), group > "b", sensitive_features=group)
+
+
 def test_what_the_labels_explain_is_not_charged():
     """Labels that are the difference itself leave nothing; labels that know nothing of the group leave all of it."""
     rng = np.random.default_rng(3)

@@ -183,6 +183,13 @@ def test_a_metric_that_leaves_nothing_says_so():
 # Columns of X, several attributes, given directions
 
 
+def test_given_directions_that_leave_nothing_say_so():
+    with pytest.warns(UserWarning, match=r"Nothing is left to rank by.*all 5 features \(given: rank 5\)"):
+        SensitiveSubspaceMetric(np.eye(5) + 0.1).fit(X)
+    with pytest.warns(UserWarning, match="Nothing is left to rank by"):
+        SenSTIRRanker(np.eye(5), max_iter=2).fit(X, HIRING.target, qid=HIRING.qid)
+
+
 def test_sensitive_columns_have_gaps_and_units():
     rng = np.random.default_rng(0)
     sex = rng.integers(0, 2, 400)

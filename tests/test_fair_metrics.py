@@ -25,9 +25,8 @@ from skfairrank.fair_metrics import (
     MahalanobisMetric,
     check_fair_metric,
 )
-from skfairrank.fair_metrics._distances import distances_between, large_distance
-from skfairrank.fair_metrics._fitting import fit_metric
-from skfairrank.fair_metrics._projection import shrink_along
+from skfairrank.fair_metrics._distances import distances_between, query_distance, shrink_along
+from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.inspection import nearest_queries
 
 NAMES = list("abcd")
@@ -278,7 +277,7 @@ def test_an_unfitted_metric_says_so(name):
     for call in calls:
         with pytest.raises(NotFittedError):
             call()
-    with pytest.raises(ValueError, match="frozen but not fitted"):
+    with pytest.raises(ValueError, match="that is not fitted, or is no fair metric"):
         SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X, GROUP, qid=PEOPLE)
 
 
@@ -323,7 +322,7 @@ def test_small_and_large_queries_in_one_table():
 def test_a_plan_that_is_not_found_is_an_error():
     rng = np.random.default_rng(0)
     with pytest.raises(RuntimeError, match="queries of 30 and 40 items failed"):
-        large_distance(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), max_iter=1)
+        query_distance(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), max_iter=1)
 
 
 @pytest.mark.parametrize("offset", [0.0, 2.0**30])
@@ -379,6 +378,30 @@ def test_a_feature_along_which_a_matrix_is_zero_has_a_row_of_its_own():
 def test_a_matrix_in_other_units_is_as_good(scale):
     distance = MahalanobisMetric(FULL * scale).fit(X).pair_distance(PAIRS)
     assert distance == pytest.approx(np.sqrt(scale) * MahalanobisMetric(FULL).fit(X).pair_distance(PAIRS), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "diagonal", [(1e15, 1e2), (1e20, 1e12), (1e20, 1.0, 1e-4), (1e-12, 1e-15), (1.0, 1e-15), (1, 4e-26)]
+)
+def test_cuts_are_relative_to_the_units_of_features(diagonal):
+    """Case 37, and for its kind: diagonal, and with correlated features of these units."""
+    n = len(diagonal)
+    for correlation in (np.eye(n), np.full((n, n), 0.3) + 0.7 * np.eye(n)):
+        M = correlation * np.sqrt(np.outer(diagonal, diagonal))
+        metric = MahalanobisMetric(M, rank_tolerance=0).fit(np.eye(n))
+        assert len(metric.directions_) == 0
+        np.testing.assert_allclose(metric.get_mahalanobis_matrix(), M, rtol=1e-10)
+        if (correlation == np.eye(n)).all():
+            steps = np.stack([np.zeros((n, n)), np.diag(1 / np.sqrt(diagonal))], axis=1)
+            np.testing.assert_allclose(metric.pair_distance(steps), 1.0, rtol=1e-7)
+
+
+def test_a_singular_matrix_of_features_in_different_units_is_free_along_its_kernel():
+    """One score measured twice, in units 1e5 apart: only the sum of the two counts."""
+    v = np.array([1.0, 1e-5])
+    metric = MahalanobisMetric(np.outer(v, v)).fit(np.eye(2))
+    np.testing.assert_allclose(np.abs(metric.directions_), [[1e-5, 1.0]], rtol=1e-7)
+    assert metric.sensitive_basis_.shape == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -604,7 +627,7 @@ def test_what_is_no_fair_metric_is_refused_with_a_sentence(kind):
 
 def test_an_estimator_of_another_kind_is_no_metric_frozen_either():
     for metric in (PCA(2), PCA(2).fit(X)):
-        with pytest.raises(ValueError, match="PCA that is frozen but not fitted, or is no fair metric"):
+        with pytest.raises(ValueError, match="PCA that is not fitted, or is no fair metric"):
             SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X, RELEVANCE, qid=QID)
         with pytest.raises(NotFittedError, match="PCA that is not fitted, or is no fair metric"):
             nearest_queries(X, X, qid=QID, qid_reference=QID, metric=metric)

@@ -42,6 +42,7 @@ def test_repeated_directions_count_once():
     assert metric.directions_.tolist() == [[1, 0, 0], [1, 0, 0]]  # as given: the attack counts along each
 
 
+@pytest.mark.filterwarnings("ignore:Nothing is left to rank by")
 @pytest.mark.parametrize("K, d", [(1, 1), (1, 4), (3, 4), (4, 4), (6, 4)])
 def test_the_projector_is_that_of_the_orthogonal_complement(K, d):
     V = np.random.default_rng(K).normal(size=(K, d)) * np.geomspace(1e-6, 1e6, K)[:, None]  # lengths do not matter
@@ -92,6 +93,7 @@ def test_directions_whose_squares_overflow_are_an_error(length):
         SensitiveSubspaceMetric(directions=[[0.0, length, 0.0]]).fit(np.eye(3))
 
 
+@pytest.mark.filterwarnings("ignore:Nothing is left to rank by")
 def test_one_direction_may_be_flat():
     assert SensitiveSubspaceMetric(directions=[0, 2]).fit(np.eye(2)).components_ == pytest.approx(np.diag([1, 0]))
     assert SensitiveSubspaceMetric([3]).fit([[1.0], [2.0]]).components_ == pytest.approx(np.zeros((1, 1)))

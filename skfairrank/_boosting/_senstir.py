@@ -26,7 +26,7 @@ from skfairrank._random import as_generator
 from skfairrank._rankers._ranking import queries_in_fit
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.fair_metrics._distances import distances_of_rows
-from skfairrank.fair_metrics._fitting import fit_metric
+from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.utilities import UTILITIES, make_utility
 

@@ -15,7 +15,7 @@ from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._rankers._setup import n_plain_steps
 from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank.adversaries import ADVERSARIES, make_adversary
-from skfairrank.fair_metrics._fitting import fit_metric
+from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import check_hypotheticals
 
 __all__ = ["SenSTIRRanker", "fit_metric"]

@@ -9,9 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._sensitive import Attribute
-from skfairrank.fair_metrics._rows import blocks_of
-
-__all__ = ["Difference"]
 
 # Of several classes, directions are added until they hold this share of how the classes differ.
 _ENOUGH = 0.9
@@ -19,6 +16,9 @@ _ENOUGH = 0.9
 _LOOK = 5000
 # In fewer rows, or smaller groups, a column may tell groups apart by chance.
 _LEAST_ROWS, _LEAST_MEMBERS = 30, 5
+_BLOCK = 1 << 14  # rows at once
+# Of the hash of a row (SplitMix64).
+_ODD, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 
 
 class Difference:
@@ -160,3 +160,109 @@ class Difference:
         n_values, n_classes = int((~same).sum()) + 1, len(np.unique(values))
         has_few_values = n_values <= len(column) / 5
         return has_few_values or int(switches.sum()) == n_classes - 1, has_few_values
+
+
+class ConditionalDifference(Difference):
+    """Coefficients of the features on the attribute in a linear regression with an intercept for each level of relevance.
+
+    Of two groups this is the mean over the levels of the difference of the groups' mean rows. A level of n rows, of which a share
+    p belongs to the second group, weighs n p (1 - p): where one group is missing it says nothing. Of more groups it is what one
+    of them adds beside the level's intercept, and of a number what one standard deviation of it adds.
+
+    Parameters
+    ----------
+    X, attribute, order
+        As for `Difference`.
+    levels : ndarray of int64, shape (n_rows,)
+        Level of each row, from 0.
+
+    Raises
+    ------
+    ValueError
+        If groups do not meet at any level, so that no difference at equal relevance is seen.
+    """
+
+    def __init__(self, X: np.ndarray, attribute: Attribute, order: np.ndarray, levels: np.ndarray):
+        super().__init__(X, attribute, order)
+        if attribute.n_classes == 1:
+            return
+        order, n = self.order, len(self.order)
+        values, levels = attribute.values[order], levels[order]
+        # Effects are beside the first group's, so that there are as many of them as columns, and none is a sum of others.
+        columns = (values - values[0])[:, None] if attribute.is_numeric else np.eye(attribute.n_classes)[values, 1:]
+        deviation = columns.std() if attribute.is_numeric else 1.0
+        # Within each level, about its mean: that takes the level's intercept out.
+        sums = np.zeros((levels.max() + 1, columns.shape[1]))
+        np.add.at(sums, levels, columns)
+        columns = columns - (sums / np.maximum(np.bincount(levels), 1)[:, None])[levels]
+        if len(columns) < columns.shape[1]:
+            columns = np.vstack([columns, np.zeros((columns.shape[1] - n, columns.shape[1]))])
+        Q, R = np.linalg.qr(columns)
+        center, moments = X[order[0]].astype(np.float64), np.zeros((Q.shape[1], X.shape[1]))
+        for here, rows in blocks_of(X, order):
+            moments += Q[here].T @ (rows - center)
+        effects, _, _, singular = np.linalg.lstsq(R, moments, rcond=None)
+        if singular[-1] <= np.sqrt(1e-9 * n) * deviation:
+            raise ValueError(
+                f"sensitive attribute ({attribute.name}): there are groups that do not meet at equal relevance, so that their "
+                'difference beyond the labels cannot be seen. Merge levels of y, or use direction="difference".'
+            )
+        self.means = deviation * (effects if attribute.is_numeric else np.vstack([0.0 * center, effects]))
+        self.means[:, ~self.varies] = 0.0
+
+
+def canonical_order(X: np.ndarray, values: np.ndarray, *, distinct: bool) -> np.ndarray:
+    """Row numbers in an order that depends on the content of rows alone, so that what is learned depends on no shuffling.
+
+    Rows are put in the order of a hash: a pass over X and no copy, where sorting all columns would cost several. Equal rows come
+    together, so that each can be counted once, and the first rows of that order are a random sample.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n_rows, n_features)
+        May be memory-mapped; it is read by blocks.
+    values : ndarray of float64, shape (n_rows,)
+        One more column, which belongs to the content.
+    distinct : bool
+        Whether to keep one of several equal rows.
+
+    Returns
+    -------
+    order : ndarray of int64, shape (at most n_rows,)
+    """
+    hashes = np.empty(len(X), np.uint64)
+    for start in range(0, len(X), _BLOCK):
+        here = slice(start, start + _BLOCK)
+        hashes[here] = _hash_rows(X[here], values[here])
+    order = np.argsort(hashes, kind="stable")
+    if not distinct:
+        return order
+    ordered = hashes[order]
+    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    keep = np.ones(len(order), bool)
+    for start in range(0, len(repeats), _BLOCK):
+        at = repeats[start : start + _BLOCK]
+        row, before = order[at], order[at - 1]
+        keep[at] = ~((X[row] == X[before]).all(axis=1) & (values[row] == values[before]))
+    return order[keep]
+
+
+def blocks_of(X: np.ndarray, order: np.ndarray):
+    """Blocks of the rows of X in this order, as (positions in `order`, rows as float64)."""
+    for start in range(0, len(order), _BLOCK):
+        here = slice(start, min(start + _BLOCK, len(order)))
+        yield here, X[order[here]].astype(np.float64, copy=False)
+
+
+def _hash_rows(X: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A number of 64 bits for each row, column after column by multiplication and shift (the mixing of SplitMix64)."""
+    hashes = np.full(len(X), _ODD)
+    columns = np.asfortranarray(np.column_stack([X, values]), dtype=np.float64)
+    columns += 0.0  # minus zero equals zero
+    for bits in columns.view(np.uint64).T:
+        hashes ^= bits
+        hashes *= _MIX
+        hashes ^= hashes >> _HALF
+        hashes *= _ODD
+        hashes ^= hashes >> np.uint64(32)
+    return hashes

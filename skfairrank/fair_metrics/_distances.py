@@ -5,18 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from skfairrank._kernels import plans
-from skfairrank._threads import over_queries
-from skfairrank.fair_metrics._projection import shrink_along
 
-__all__ = ["distances_between", "distances_of_rows", "fair_features", "large_distance", "transposed"]
-
-# Measured (benchmarks/nearest.py): from so many pairs of items on, the network simplex of POT is faster than shortest paths.
-# Between queries of one size, where a plan is a pairing, that is much later.
-_LARGE, _LARGE_PAIRING = 3_000, 1_000_000
 _ROWS = 1 << 14  # rows that are copied at once
+_ENTRIES = 1 << 22  # of a matrix of distances, at once
 
 
 def fair_features(X, X_other, metric):
@@ -117,40 +112,93 @@ def distances_between(Z, offsets, Z_other, offsets_other, *, wanted=None):
     wanted : ndarray of bool, shape (n_queries, n_queries_other), optional
         Pairs whose distance is wanted; default: all. The others are left 0.
     """
-    sizes, sizes_other = np.diff(offsets)[:, None], np.diff(offsets_other)
-    large = sizes * sizes_other >= np.where(sizes == sizes_other, _LARGE_PAIRING, _LARGE)
-    if wanted is None:
-        wanted = np.ones(large.shape, bool)
-    distances = np.zeros(large.shape)
-    over_queries(
-        plans.pairwise_distances,
-        offsets,
-        plans.pairwise_nanoseconds(len(Z), len(Z_other), Z.shape[1]),
-        Z,
-        offsets,
-        transposed(Z_other, offsets_other),
-        offsets_other,
-        wanted & ~large,
-        distances,
-    )
-    for i, j in np.argwhere(wanted & large):
-        distances[i, j] = large_distance(
-            Z[offsets[i] : offsets[i + 1]], Z_other[offsets_other[j] : offsets_other[j + 1]]
-        )
+    distances = np.zeros((len(offsets) - 1, len(offsets_other) - 1))
+    for i, j in np.argwhere(np.ones(distances.shape, bool) if wanted is None else wanted):
+        ours, others = Z[offsets[i] : offsets[i + 1]], Z_other[offsets_other[j] : offsets_other[j + 1]]
+        distances[i, j] = query_distance(ours, others)
     return distances
 
 
-def large_distance(Z, Z_other, *, max_iter=10_000_000):
-    """d_Q of two queries by POT's network simplex; RuntimeError where that does not come to an end."""
-    import ot  # slow to import, and only needed for large queries
+def query_distance(Z, Z_other, *, max_iter=10_000_000):
+    """d_Q of two queries: an assignment where they are of one size, else POT's network simplex.
 
+    Raises
+    ------
+    RuntimeError
+        If the network simplex does not come to an end.
+    """
     n, m = len(Z), len(Z_other)
     cost = cdist(Z, Z_other, "sqeuclidean")
+    if n == m:
+        return float(cost[linear_sum_assignment(cost)].mean())
+    import ot  # slow to import, and only needed for queries of different sizes
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the log says the same, and is checked
-        distance, log = ot.emd2(
-            np.full(n, 1.0 / n), np.full(m, 1.0 / m), cost, numItermax=max_iter, log=True, center_dual=False
-        )
+        uniform, uniform_other = np.full(n, 1.0 / n), np.full(m, 1.0 / m)
+        distance, log = ot.emd2(uniform, uniform_other, cost, numItermax=max_iter, log=True, center_dual=False)
     if log["warning"] is not None:
         raise RuntimeError(f"Optimal transport between queries of {n} and {m} items failed: {log['warning']}")
     return float(distance)
+
+
+def nearest_rows(X, Z, pool, pool_fair, n_neighbors: int) -> np.ndarray:
+    """Numbers of the rows of a pool that are nearest to each row and differ from it in some feature.
+
+    A product of matrices says which rows may be among the nearest, with room for its rounding. The distances of these are then
+    computed pair by pair, so that the result does not depend on BLAS, nor on where a row stands. Of rows at the same distance
+    those that come first in the pool are taken.
+
+    Parameters
+    ----------
+    X, Z : ndarray of float64, shape (n_rows, n_features)
+        Features of the rows, and what the metric measures of them (see `fair_features`).
+    pool, pool_fair : ndarray of float64, shape (n_pool_rows, n_features)
+        The same of the pool, whose rows are distinct and more than `n_neighbors`.
+    n_neighbors : int
+
+    Returns
+    -------
+    nearest : ndarray of int64, shape (n_rows, n_neighbors)
+        From the nearest to the farthest.
+    """
+    nearest = np.empty((len(X), n_neighbors), np.int64)
+    lengths = np.einsum("ij,ij->i", pool_fair, pool_fair)
+    rounding = 4.0 * (Z.shape[1] + 4) * np.finfo(float).eps
+    step = max(1, _ENTRIES // len(pool))
+    for start in range(0, len(X), step):
+        here = slice(start, start + step)
+        own = np.einsum("ij,ij->i", Z[here], Z[here])
+        distances = Z[here] @ pool_fair.T
+        distances *= -2.0
+        distances += lengths
+        distances += own[:, None]
+        # One more than asked for, since one of the pool may be the row itself.
+        reach = np.partition(distances, n_neighbors, axis=1)[:, n_neighbors] + 2.0 * rounding * (own + lengths.max())
+        row, found = np.nonzero(distances <= reach[:, None])
+        is_other = (X[here][row] != pool[found]).any(axis=1)
+        row, found = row[is_other], found[is_other]
+        exact = ((Z[here][row] - pool_fair[found]) ** 2).sum(axis=1)
+        order = np.lexsort((found, exact, row))
+        firsts = np.searchsorted(row[order], np.arange(len(own)))
+        nearest[here] = found[order][firsts[:, None] + np.arange(n_neighbors)]
+    return nearest
+
+
+def shrink_along(rows: np.ndarray, basis: np.ndarray, shrink: np.ndarray) -> np.ndarray:
+    """z_i = x_i - sum_r t_r (b_r . x_i) b_r for each row x_i: equal rows give equal z to the bit, wherever they stand.
+
+    That is why BLAS is not asked, which sums some rows of a matrix in another order than others.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, shape (n_rows, n_features)
+    basis : ndarray of float64, shape (R, n_features)
+        Orthonormal rows b_r.
+    shrink : ndarray of float64, shape (R,)
+        t_r: 1 leaves nothing of a direction, 0 all of it, a negative number makes it longer.
+    """
+    rows = np.ascontiguousarray(rows)
+    along = np.einsum("ij,rj->ir", rows, basis)
+    along *= shrink
+    return rows - np.einsum("ir,rj->ij", along, basis)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
+from dataclasses import dataclass
+from html import escape
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.utils import check_array
@@ -13,14 +17,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._checks import column_positions, validate_features, warn_caller
 from skfairrank._sensitive import read_attributes, read_column, said_of
-from skfairrank.fair_metrics._base import LinearFairMetric
-from skfairrank.fair_metrics._conditional import ConditionalDifference
-from skfairrank.fair_metrics._differences import Difference
-from skfairrank.fair_metrics._projection import orthonormal_rows
-from skfairrank.fair_metrics._rows import canonical_order
-from skfairrank.fair_metrics._summary import MetricSummary
-
-__all__ = ["SensitiveSubspaceMetric"]
+from skfairrank.fair_metrics._differences import ConditionalDifference, Difference, canonical_order
+from skfairrank.fair_metrics._linear import (
+    ACCEPTED,
+    LinearFairMetric,
+    check_fair_metric,
+    check_same_features,
+    fitted_metric,
+    orthonormal_rows,
+    unfrozen,
+)
 
 
 class SensitiveSubspaceMetric(LinearFairMetric):
@@ -207,15 +213,16 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         self._find_determining_columns(X, learned, warn and uses_directions)
         if not uses_directions:
             return self
-        if learned and len(self.basis_) == X.shape[1]:
+        if len(self.basis_) == X.shape[1]:
             ranks = {
                 difference.attribute.name: len(orthonormal_rows(rows[rows.any(axis=1)], self.rank_tolerance))
                 for difference, rows in learned
-            }
+            } or {"given": len(self.basis_)}
+            remedy = 'Merge classes, name fewer attributes, or use direction="difference", whose rank is small.'
             warn_caller(
-                "Nothing is left to rank by: the sensitive directions span all "
-                f"{X.shape[1]} features ({', '.join(f'{name}: rank {rank}' for name, rank in ranks.items())}). Merge classes, "
-                'name fewer attributes, or use direction="difference", whose rank is small.'
+                f"Nothing is left to rank by: the sensitive directions span all {X.shape[1]} features "
+                f"({', '.join(f'{name}: rank {rank}' for name, rank in ranks.items())}). "
+                f"{remedy if learned else 'Give fewer directions.'}"
             )
         return self
 
@@ -352,3 +359,109 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     def _column_positions(self):
         names = getattr(self, "feature_names_in_", None)
         return column_positions(self.sensitive_columns, "sensitive_columns", self.n_features_in_, names)
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """Directions and gaps by feature, and how much of the groups' difference the directions hold.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each feature; columns "direction 0 (attribute)", ..., and "gap", all in feature units.
+    shares : dict of str to float
+        Of each attribute, the share of the groups' squared difference that lies within the sensitive subspace.
+    determining_columns : dict of str to list
+        Of each attribute, the columns that alone determine it.
+    """
+
+    table: pd.DataFrame
+    shares: dict
+    determining_columns: dict
+
+    @classmethod
+    def of(cls, features, directions, names, gaps, shares, determining_columns) -> MetricSummary:
+        columns = {f"direction {k} ({name})": row for k, (name, row) in enumerate(zip(names, directions, strict=True))}
+        table = pd.DataFrame({**columns, "gap": gaps}, index=pd.Index(np.asarray(features), name="feature"))
+        return cls(table, dict(shares), dict(determining_columns))
+
+    @property
+    def _sentences(self) -> list[str]:
+        held = [
+            f"The directions hold {share:.0%} of how the groups of {name} differ."
+            for name, share in self.shares.items()
+            if not np.isnan(share)
+        ]
+        determined = [
+            f"Columns that alone determine {name}: {', '.join(map(str, columns))}. Name them in sensitive_columns."
+            for name, columns in self.determining_columns.items()
+            if columns
+        ]
+        return held + determined
+
+    def __repr__(self) -> str:
+        return "\n".join([self.table.to_string(float_format=lambda x: f"{x:.3g}"), *self._sentences])
+
+    def _repr_html_(self) -> str:
+        table = self.table.to_html(float_format=lambda x: f"{x:.3g}")
+        return table + "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences)
+
+
+def fit_metric(metric, X, sensitive_features=None, y=None, *, needed=True, uses_directions=True):
+    """The fitted fair metric from what `SenSTIRRanker(metric=...)` accepts; what is passed is left as it is.
+
+    Parameters
+    ----------
+    metric : None, fair metric, FrozenEstimator or array-like of shape (K, n_features)
+    X : array-like, shape (n_rows, n_features)
+    sensitive_features : array-like, optional
+        Given to the metric's `fit` where that takes them. A SensitiveSubspaceMetric uses them only where it has neither
+        directions nor sensitive_columns.
+    y : array-like of float, shape (n_rows,), optional
+        Relevances, for a SensitiveSubspaceMetric that compares groups at equal relevance.
+    needed : bool
+        False says nothing where nothing is sensitive.
+    uses_directions : bool
+        False says nothing of what directions leave of the groups' difference, or of the features.
+
+    Raises
+    ------
+    TypeError
+        If `metric` is no fair metric.
+    ValueError
+        If it is frozen and not fitted, or was fitted on other features than those of X, or its arrays are not in order.
+    """
+    if unfrozen(metric) is not metric:
+        metric = fitted_metric(metric)
+        check_same_features(metric, getattr(X, "columns", None))
+        return check_fair_metric(metric, X.shape[1])
+    if metric is None:
+        metric = SensitiveSubspaceMetric()
+    elif not hasattr(metric, "fit"):
+        metric = SensitiveSubspaceMetric(directions=_as_directions(metric))
+    elif isinstance(metric, type):
+        raise TypeError(f"metric is the class {metric.__name__}: pass an instance, {metric.__name__}(...).")
+    else:
+        metric = clone(metric, safe=False)
+    if isinstance(metric, SensitiveSubspaceMetric):
+        return metric._fit(X, sensitive_features, y, warn=needed, uses_directions=uses_directions)
+    taken = inspect.signature(metric.fit)
+    takes_any = any(p.kind == p.VAR_KEYWORD for p in taken.parameters.values())
+    given = {"sensitive_features": sensitive_features} if takes_any or "sensitive_features" in taken.parameters else {}
+    try:
+        taken.bind(X, **given)
+    except TypeError as error:
+        raise TypeError(
+            f"metric is a {type(metric).__name__}, whose fit needs more than the X and sensitive_features that a ranker has "
+            f"({error}). If it is a fair metric, fit it, and pass FrozenEstimator(metric). {ACCEPTED}"
+        ) from error
+    metric.fit(X, **given)
+    return check_fair_metric(metric, X.shape[1])
+
+
+def _as_directions(metric):
+    """What may be an array of directions; its entries are checked when it is used."""
+    is_array = hasattr(metric, "__len__") or hasattr(metric, "__array__")
+    if not is_array or callable(metric) or isinstance(metric, (str, bytes, dict, set)):
+        raise TypeError(f"metric={metric!r} is no fair metric. {ACCEPTED}")
+    return metric

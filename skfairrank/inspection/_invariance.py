@@ -19,7 +19,7 @@ from skfairrank.adversaries._bounded_ascent import ascend_within
 from skfairrank.adversaries._plausible import PLAUSIBLE, read_plausible
 from skfairrank.adversaries._plausible_bounds import Rows, ascend_among
 from skfairrank.adversaries._score_distance import SCORE_DISTANCE
-from skfairrank.fair_metrics._fitting import check_same_features, fitted_metric
+from skfairrank.fair_metrics._linear import check_same_features, fitted_metric
 from skfairrank.scores import LinearScore
 
 __all__ = ["bounds_of_moves", "invariance_regularizer"]

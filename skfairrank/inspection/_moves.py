@@ -13,7 +13,7 @@ from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank.adversaries._base import gaps_of
 from skfairrank.adversaries._reach import reachable_scores
-from skfairrank.fair_metrics._fitting import check_same_features, fitted_metric
+from skfairrank.fair_metrics._linear import check_same_features, fitted_metric
 from skfairrank.inspection._invariance import bounds_of_moves
 from skfairrank.inspection._order_changes import of_intervals
 from skfairrank.metrics._predictions import unwrapped

@@ -11,7 +11,7 @@ from skfairrank._kernels import nearest as _nearest
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank.fair_metrics._distances import fair_features, transposed
-from skfairrank.fair_metrics._fitting import check_same_features, fitted_metric
+from skfairrank.fair_metrics._linear import check_same_features, fitted_metric
 
 __all__ = ["NearestQueries", "nearest_queries"]
 

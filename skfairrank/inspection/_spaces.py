@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._adapters import QueryRanker
-from skfairrank.fair_metrics._fitting import unfrozen
+from skfairrank.fair_metrics._linear import unfrozen
 from skfairrank.metrics._predictions import call_with_metadata, unwrapped
 
 __all__ = ["steps_to_metric", "transformed"]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 from skfairrank._checks import names_queries, validate_features
 from skfairrank._rankers._ranking import ranks_by_score
 from skfairrank.fair_metrics._distances import fair_features
-from skfairrank.fair_metrics._fitting import fit_metric
+from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.plackett_luce import sample_rankings
 from skfairrank.postprocessing._base import ReRanker
 
