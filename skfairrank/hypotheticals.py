@@ -236,8 +236,7 @@ class Hypotheticals(BaseEstimator):
     def _fit_metric(self, X, y, sensitive_features, metric):
         if self.metric is None and metric is not None:
             return check_fair_metric(fitted_metric(metric), X.shape[1])
-        uses_directions = bool(self.directions or self.n_neighbors)
-        return fit_metric(self.metric, X, sensitive_features, y, needed=True, uses_directions=uses_directions)
+        return fit_metric(self.metric, X, sensitive_features, y, uses_directions=bool(self.n_neighbors))
 
     def _named_shifts(self) -> list[tuple[str, np.ndarray]]:
         """Steps that are the same for all rows, as (name, shift of shape (n_features,))."""
