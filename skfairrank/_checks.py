@@ -296,8 +296,7 @@ def names_queries(method):
     taken = inspect.signature(method).parameters
     positional = [p.name for p in taken.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     shown = ", ".join([name for name in positional if name != "self"][:3] + ["qid=qid"])
-    takes_any = any(p.kind == p.VAR_KEYWORD for p in taken.values())
-    refused = () if takes_any else tuple(name for name in _NAMES_OF_QUERIES if name not in taken)
+    refused = tuple(name for name in _NAMES_OF_QUERIES if name not in taken)
 
     @functools.wraps(method)
     def checked(*args, **kwargs):

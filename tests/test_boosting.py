@@ -21,14 +21,11 @@ from xgboost import XGBRanker
 
 from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRBoostingRanker
 from skfairrank._batches import Batch
-from skfairrank._boosting._adversary import ListAdversary
-from skfairrank._boosting._derivatives import make_derivatives
-from skfairrank._boosting._evaluation import SortedUtility
-from skfairrank._boosting._objective import FairObjective
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import ndcg_score
 from skfairrank.model_selection import QueryKFold
 from skfairrank.utilities import ERR, NDCG, AveragePrecision
+from skfairrank.wrappers._objective import FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
 
 LIGHTGBM = LGBMRanker(n_estimators=15, num_leaves=5, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)
 XGBOOST = XGBRanker(n_estimators=15, max_depth=2, random_state=0, n_jobs=1)
@@ -96,7 +93,7 @@ def small_problem(distances=(), rho=0.3, epsilon=0.01, gradient="exact"):
     gain, discount = NDCG().tables(y, offsets)[:2]
     batch = Batch(None, np.arange(7), offsets, np.arange(2), gain, np.empty(0), weight, np.uint64(0))
     adversary = ListAdversary(distances, np.array([3, 4]), weight, rho=rho, epsilon=epsilon)
-    return y, FairObjective(batch, discount, make_derivatives(gradient, 2), adversary, np.random.default_rng(0))
+    return y, FairObjective(batch, discount, make_gradient_of_trees(gradient, 2), adversary, np.random.default_rng(0))
 
 
 def test_gradient_is_that_of_the_objective_in_the_scores():

@@ -332,7 +332,9 @@ def test_a_catboost_that_cannot_be_cloned_is_refused():
     try:
         clone(model)
     except RuntimeError:
-        with pytest.raises(TypeError, match="can't be cloned, and GapBoostingRanker fits a clone: give tuples"):
+        with pytest.raises(
+            TypeError, match="cloned, and GapBoostingRanker fits a clone: use CatBoostRanker with tuples"
+        ):
             GapBoostingRanker(model).fit(X, Y, qid=QID, sensitive_features=GROUP)
     else:
         pytest.skip("this CatBoost can be cloned with lists in its constructor")

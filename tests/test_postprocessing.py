@@ -33,8 +33,8 @@ from skfairrank.metrics import (
 from skfairrank.model_selection import QueryKFold
 from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker, FairScoreSmoother, FAStarRanker
 from skfairrank.postprocessing._det_const_sort import _deadlines
-from skfairrank.postprocessing._programme import mixture
-from skfairrank.postprocessing._representation import corrected_alpha, failure_probability, minima
+from skfairrank.postprocessing._exposure_lp import mixture
+from skfairrank.postprocessing._fa_star import corrected_alpha, failure_probability, minima
 from skfairrank.utilities import AveragePrecision
 
 
@@ -472,7 +472,6 @@ def test_queries_do_not_mix_whatever_the_order_of_the_rows(kind):
     ranks, scores = call(ranker, X, qid, group), call(ranker, X, qid, group, "predict")
     for q in np.unique(qid):
         rows = np.flatnonzero(qid == q)
-        np.testing.assert_array_equal(call(ranker, X[rows], None, group[rows]), ranks[rows])
         np.testing.assert_array_equal(call(ranker, X[rows], qid[rows], group[rows]), ranks[rows])
         assert np.array_equal(ranks[rows], 1 + np.argsort(np.argsort(-scores[rows], kind="stable"), kind="stable"))
     order = np.argsort(qid, kind="stable")
@@ -530,13 +529,14 @@ def test_a_ranker_that_is_fitted_already_stays_as_it_is(kind):
 def test_without_qid(kind):
     X, y, qid, group = people()
     ranker = ALL[kind](FirstColumn()).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="predict got no qid, and fit saw 4 queries"):
+    with pytest.raises(ValueError, match="got no qid, and fit saw 4 queries"):
         call(ranker, X, None, group, "predict")
-    with pytest.raises(ValueError, match="score got no qid, and fit saw 4 queries"):
+    with pytest.raises(ValueError, match="got no qid, and fit saw 4 queries"):
+        call(ranker, X, None, group)
+    with pytest.raises(ValueError, match="got no qid, and fit saw 4 queries"):
         ranker.score(X, y, sensitive_features=group)
     with pytest.raises(ValueError, match="sample_weight"):
         ranker.score(X, y, qid=qid, sensitive_features=group, sample_weight=np.ones(len(y)))
-    assert sorted(ranker.rank(X, sensitive_features=group)) == list(range(1, len(X) + 1))
     with pytest.raises(TypeError, match="call rank.*qid=qid"):
         ranker.rank(X, qid)
     with pytest.warns(UserWarning, match="fit got no qid"):

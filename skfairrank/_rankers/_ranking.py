@@ -14,7 +14,7 @@ from skfairrank._gains import descending_order
 from skfairrank._queries import REMEDY, Queries
 from skfairrank.plackett_luce import sample_rankings
 
-__all__ = ["RankingMixin", "ndcg_of_ranker", "queries_in_fit", "ranks_by_score"]
+__all__ = ["RankingMixin", "queries_in_fit", "ranks_by_score"]
 
 
 def queries_in_fit(qid, n_rows: int) -> Queries:
@@ -43,49 +43,6 @@ def ranks_by_score(scores: np.ndarray, queries: Queries) -> np.ndarray:
     return queries.ungroup(ranks)
 
 
-def ndcg_of_ranker(y, scores, *, qid, n_queries, query_weight, sample_weight, policy="deterministic") -> float:
-    """What the `score` of a ranker is, from its scores; see `RankingMixin.score`.
-
-    Parameters
-    ----------
-    y : array-like, shape (n_rows,)
-    scores : array-like of shape (n_rows,) or None
-        None where the policy needs none.
-    qid : array-like of shape (n_rows,) or None
-    n_queries : int
-        How many queries `fit` saw: without `qid` there may only be one.
-    query_weight, sample_weight
-        As in `RankingMixin.score`.
-    policy : "deterministic" or a policy
-        How the ranker ranks.
-    """
-    # metrics build on plackett_luce as rankers do; neither needs the other to be imported.
-    from skfairrank.metrics import ndcg_score
-
-    if sample_weight is not None:
-        raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
-    n_rows = _num_samples(y if scores is None else scores)
-    if qid is None:
-        if n_queries > 1:
-            raise ValueError(f"score got no qid, and fit saw {n_queries} queries: {REMEDY}")
-        qid = np.zeros(n_rows, dtype=np.int64)
-    warn_if_queries_are_cut()
-    queries = Queries.from_qid(qid, n_rows)
-    if not queries.differ_within(queries.group(check_relevance(y, n_rows))).any():
-        _warn_that_no_order_matters(queries.n_queries)
-        return float("nan")
-    return ndcg_score(y, scores, qid=qid, query_weight=query_weight, policy=policy)
-
-
-def _warn_that_no_order_matters(n_queries: int) -> None:
-    warn_caller(
-        f"score is undefined: none of {n_queries} queries has rows of different relevance, so no order is better "
-        "than another. Score on queries of several rows that differ in relevance (and check qid, if each row is a "
-        "query of its own).",
-        UndefinedMetricWarning,
-    )
-
-
 class RankingMixin:
     """Ranks, sampled rankings and a score for every estimator with ``predict(X)`` -> scores, higher is better.
 
@@ -99,7 +56,7 @@ class RankingMixin:
     if TYPE_CHECKING:  # what the estimator brings
         n_queries_: int
 
-        def predict(self, X) -> np.ndarray: ...
+        def predict(self, X, **metadata) -> np.ndarray: ...
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -107,12 +64,16 @@ class RankingMixin:
         tags.target_tags.positive_only = True
         return tags
 
-    def _scores(self, X, qid) -> np.ndarray:
+    def _scores(self, X, qid, **metadata) -> np.ndarray:
         """What `predict` returns; a ranker whose scores depend on the query replaces this."""
-        return self.predict(X)
+        return self.predict(X, **metadata)
+
+    def _policy(self, X, qid, **metadata):
+        """Scores of rows, and the policy by which `score` ranks them."""
+        return self._scores(X, qid, **metadata), "deterministic"
 
     @names_queries
-    def rank(self, X, *, qid=None):
+    def rank(self, X, *, qid=None, **metadata):
         """Rank of each row within its query, by descending score; ties in row order.
 
         Parameters
@@ -120,18 +81,20 @@ class RankingMixin:
         X : array-like, shape (n_rows, n_features)
         qid : array-like, shape (n_rows,), optional
             The query of each row, in any order. None: all rows are one list.
+        **metadata
+            What else `predict` takes, such as the `sensitive_features` of a re-ranker.
 
         Returns
         -------
         ranks : ndarray of int, shape (n_rows,)
             1 for the best row of each query, aligned with the rows of X.
         """
-        scores = check_scores(self._scores(X, qid))
+        scores = check_scores(self._scores(X, qid, **metadata))
         queries = Queries.single(len(scores)) if qid is None else Queries.from_qid(qid, len(scores))
         return ranks_by_score(scores, queries)
 
     @names_queries
-    def sample_rankings(self, X, *, qid=None, n_samples=1, random_state=None):
+    def sample_rankings(self, X, *, qid=None, n_samples=1, random_state=None, **metadata):
         """Rankings drawn from the Plackett-Luce policy of the scores.
 
         Parameters
@@ -142,16 +105,19 @@ class RankingMixin:
         n_samples : int, default=1
             Number of rankings of each query.
         random_state : None, int, RandomState or Generator
+        **metadata
+            What else `predict` takes.
 
         Returns
         -------
         ranks : ndarray of int, shape (n_samples, n_rows)
             1-based rank of each row within its query, aligned with the rows of X.
         """
-        return sample_rankings(self._scores(X, qid), qid=qid, n_samples=n_samples, random_state=random_state)
+        scores = self._scores(X, qid, **metadata)
+        return sample_rankings(scores, qid=qid, n_samples=n_samples, random_state=random_state)
 
     @names_queries
-    def score(self, X, y, *, qid=None, query_weight=None, sample_weight=None):
+    def score(self, X, y, *, qid=None, query_weight=None, sample_weight=None, **metadata):
         """NDCG of the rows sorted by descending score, averaged over the queries.
 
         It depends on the order alone, not on the size of the scores, so one search can compare rankers of every kind: the
@@ -171,6 +137,8 @@ class RankingMixin:
             Weight of each query in the mean.
         sample_weight : None
             Must be None; pipelines pass it by name.
+        **metadata
+            What else `predict` takes.
 
         Returns
         -------
@@ -183,11 +151,24 @@ class RankingMixin:
         ValueError
             If there is no `qid` and `fit` saw several queries, or if there is a `sample_weight`.
         """
-        return ndcg_of_ranker(
-            y,
-            self._scores(X, qid),
-            qid=qid,
-            n_queries=self.n_queries_,
-            query_weight=query_weight,
-            sample_weight=sample_weight,
-        )
+        # metrics build on plackett_luce as rankers do; neither needs the other to be imported.
+        from skfairrank.metrics import ndcg_score
+
+        if sample_weight is not None:
+            raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
+        if qid is None and self.n_queries_ > 1:
+            raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
+        scores, policy = self._policy(X, qid, **metadata)
+        n_rows = _num_samples(y if scores is None else scores)
+        qid = np.zeros(n_rows, dtype=np.int64) if qid is None else qid
+        warn_if_queries_are_cut()
+        queries = Queries.from_qid(qid, n_rows)
+        if not queries.differ_within(queries.group(check_relevance(y, n_rows))).any():
+            warn_caller(
+                f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is "
+                "better than another. Score on queries of several rows that differ in relevance (and check qid, if each row "
+                "is a query of its own).",
+                UndefinedMetricWarning,
+            )
+            return float("nan")
+        return ndcg_score(y, scores, qid=qid, query_weight=query_weight, policy=policy)

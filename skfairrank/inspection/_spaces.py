@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._adapters import QueryRanker
 from skfairrank.fair_metrics._linear import unfrozen
 from skfairrank.metrics._predictions import call_with_metadata, unwrapped
+from skfairrank.wrappers._base import Wrapper
 
 __all__ = ["steps_to_metric", "transformed"]
 
@@ -62,7 +62,7 @@ def _parts(estimator, steps=()):
                 steps += (step,)
     else:
         yield steps, estimator
-        if isinstance(estimator, QueryRanker) and hasattr(estimator, "estimator_"):
+        if isinstance(estimator, Wrapper) and hasattr(estimator, "estimator_"):
             yield from _parts(estimator.estimator_, steps)
 
 

@@ -1,49 +1,37 @@
-"""What every re-ranker does: fit the ranker in it, ask it for scores, and be judged like a ranker."""
+"""What every re-ranker does: fit the ranker in it, ask it for scores, and rank each query by these in another way."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 
 import numpy as np
-from sklearn import config_context
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skfairrank._adapters import QueryRanker, needs_query_ranker
 from skfairrank._checks import check_scores, names_queries
 from skfairrank._queries import REMEDY, Queries
-from skfairrank._rankers._ranking import ndcg_of_ranker, queries_in_fit
 from skfairrank._sensitive import check_groups
-from skfairrank.metrics._predictions import asks_for, own_policy, ranking_scores
-
-__all__ = ["GroupReRanker", "ReRanker"]
+from skfairrank.wrappers._base import Wrapper, fit_clone
 
 
-class ReRanker(MetaEstimatorMixin, BaseEstimator):
+class ReRanker(Wrapper):
     """Base class: a ranker whose rankings are made from another ranker's scores, query by query.
 
-    A subclass has `predict`, which may ask for `qid` and `sensitive_features`, and `rank`.
+    A subclass has `_rescored`, and may have `_learn`.
     """
 
-    __metadata_request__fit = {"qid": True, "sensitive_features": True}
     __metadata_request__predict = {"qid": True, "sensitive_features": True}
-    __metadata_request__score = {"qid": True, "sensitive_features": True, "query_weight": True}
+    __metadata_request__score = {"sensitive_features": True}
 
     _parameter_constraints: dict = {"estimator": [HasMethods(["fit"])]}
 
-    estimator: object
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.positive_only = True
-        return tags
+    #: Whether rankings can't be made without the groups of rows.
+    needs_groups = True
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, *, qid=None, sensitive_features=None):
+    def fit(self, X, y, *, qid=None, sensitive_features=None, X_hypothetical=None):
         """Fit a clone of the ranker.
 
         Parameters
@@ -56,136 +44,97 @@ class ReRanker(MetaEstimatorMixin, BaseEstimator):
             The query of each row, in any order. None: all rows are one query, with a warning.
         sensitive_features : array-like, shape (n_rows,), optional
             The group of each row. It reaches the ranker where its `fit` asks for it, as `qid` does.
+        X_hypothetical : table like X, optional
+            Handed to a ranker that asks for it.
 
         Returns
         -------
         self : object
         """
-        n_rows = _num_samples(X)
-        validate_data(self, X, y, skip_check_array=True)
-        check_consistent_length(X, y)
-        assert_all_finite(column_or_1d(y, warn=True), input_name="y")
-        queries = queries_in_fit(qid, n_rows)
+        X, y, queries = self._check_training_data(X, y, qid)
         ids = queries.codes if qid is None else qid  # said once that there are none
         self._learn(X, queries, sensitive_features)
-        self.estimator_ = _fitted(self.estimator, X, y, qid=ids, sensitive_features=sensitive_features)
+        metadata = {"qid": ids, "sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
+        self.estimator_ = fit_clone(self.estimator, X, y, **metadata)
         self.n_queries_ = queries.n_queries
         return self
 
-    def _learn(self, X, queries: Queries, sensitive_features) -> None:
-        """What a subclass learns besides the ranker."""
-
     @names_queries
-    def score(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, sample_weight=None):
-        """NDCG of the rankings, averaged over the queries; of rankings that are drawn, in expectation.
+    def predict(self, X, *, qid=None, sensitive_features=None):
+        """Scores whose order is that of the ranking, higher is better.
+
+        Of a re-ranker that sorts by groups it is minus the rank; of `ExposureLPRanker` the expected exposure, of
+        `FairScoreSmoother` the smoothed score.
 
         Parameters
         ----------
         X : array-like or DataFrame, shape (n_rows, n_features)
-        y : array-like, shape (n_rows,)
-            Relevance of each row, >= 0.
+            All rows of each query.
         qid : array-like, shape (n_rows,), optional
-            The query of each row. May only be left out (one query) if `fit` saw one query.
+            The query of each row, in any order. May only be left out if `fit` saw one query.
         sensitive_features : array-like, shape (n_rows,)
-            The group of each row, where the ranking needs it.
-        query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
-            Weight of each query in the mean.
-        sample_weight : None
-            Must be None; pipelines pass it by name.
+            The group of each row; for `FairScoreSmoother` only where the ranker within needs it.
 
         Returns
         -------
-        score : float
-            In [0, 1]; nan, with an `UndefinedMetricWarning`, where no query has rows of different relevance.
+        scores : ndarray of float, shape (n_rows,)
         """
-        if qid is None and self.n_queries_ > 1:
-            raise ValueError(f"score got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
-        metadata = {"qid": qid, "sensitive_features": sensitive_features}
-        policy = own_policy(self, X, **metadata)
-        return ndcg_of_ranker(
-            y,
-            ranking_scores(self, X, **metadata) if policy is None else None,
-            qid=qid,
-            n_queries=self.n_queries_,
-            query_weight=query_weight,
-            sample_weight=sample_weight,
-            policy="deterministic" if policy is None else policy,
-        )
+        queries, s, labels, codes = self._read(X, qid, sensitive_features)
+        return queries.ungroup(self._rescored(X, queries, s, labels, codes))
 
-    def _scored(self, X, qid, sensitive_features=None, *, method: str) -> tuple[Queries, np.ndarray]:
-        """The queries of some rows, and the ranker's scores of them, grouped by query.
+    def _scores(self, X, qid, **metadata):
+        return self.predict(X, qid=qid, **metadata)
 
-        Without `qid` all rows are one list. Not so in `predict`, where others need no `qid` and it is easily forgotten: there
-        `fit` must have seen one query too.
-        """
+    def _read(self, X, qid, sensitive_features):
+        """The queries; and grouped by query the ranker's scores, the distinct groups, and the number of each row's group."""
         check_is_fitted(self, "estimator_")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        n_rows = _num_samples(X)
-        if qid is None and method == "predict" and self.n_queries_ > 1:
-            raise ValueError(f"predict got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
+        n_rows, labels, codes = _num_samples(X), None, None
+        if self.needs_groups:
+            labels, codes = check_groups(sensitive_features, n_rows, compared_by=type(self).__name__)
+        if qid is None and self.n_queries_ > 1:
+            raise ValueError(f"{type(self).__name__} got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
         queries = Queries.single(n_rows) if qid is None else Queries.from_qid(qid, n_rows)
         ids = queries.codes if qid is None else qid
-        scores = check_scores(ranking_scores(self.estimator_, X, qid=ids, sensitive_features=sensitive_features))
-        if len(scores) != n_rows:
-            raise ValueError(f"{type(self.estimator_).__name__} gave {len(scores)} scores for {n_rows} rows of X.")
-        return queries, queries.group(scores)
+        scores = check_scores(self._inner_scores(X, qid=ids, sensitive_features=sensitive_features))
+        return queries, queries.group(scores), labels, None if codes is None else queries.group(codes)
+
+    def _learn(self, X, queries: Queries, sensitive_features) -> None:
+        """What is learned besides the ranker: here that groups are such."""
+        if self.needs_groups and sensitive_features is not None:
+            check_groups(sensitive_features, queries.n_rows, compared_by=type(self).__name__)
+
+    @abstractmethod
+    def _rescored(self, X, queries: Queries, s: np.ndarray, labels, codes) -> np.ndarray:
+        """New scores, shape (n_rows,); all values of rows but X are grouped by query."""
 
 
 class GroupReRanker(ReRanker):
     """Base class of re-rankers that sort each query by its scores and groups, without chance.
 
-    A subclass has `_order`.
+    A subclass has `_marks` and `_order`.
     """
 
-    @names_queries
-    def rank(self, X, *, qid=None, sensitive_features=None):
-        """Rank of each row within its query.
+    def sample_rankings(self, X, *, qid=None, sensitive_features=None, n_samples=1, random_state=None):
+        """The one ranking, `n_samples` times: there is no chance in it.
 
         Parameters
         ----------
-        X : array-like or DataFrame, shape (n_rows, n_features)
-        qid : array-like, shape (n_rows,), optional
-            The query of each row, in any order. None: all rows are one list.
-        sensitive_features : array-like, shape (n_rows,)
-            The group of each row.
+        X, qid, sensitive_features
+            As for `predict`.
+        n_samples : int, default=1
+        random_state : ignored
 
         Returns
         -------
-        ranks : ndarray of int, shape (n_rows,)
-            1 for the first row of each query, aligned with the rows of X.
+        ranks : ndarray of int, shape (n_samples, n_rows)
         """
-        return self._rank(X, qid, sensitive_features, method="rank")
+        return np.tile(self.rank(X, qid=qid, sensitive_features=sensitive_features), (n_samples, 1))
 
-    @names_queries
-    def predict(self, X, *, qid=None, sensitive_features=None):
-        """Minus the rank of each row, so that metrics and scorers, which sort by descending score, see this ranking.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_rows, n_features)
-        qid : array-like, shape (n_rows,), optional
-            The query of each row, in any order. May only be left out if `fit` saw one query.
-        sensitive_features : array-like, shape (n_rows,)
-            The group of each row.
-
-        Returns
-        -------
-        scores : ndarray of float, shape (n_rows,)
-            Their order is that of the ranking; their size says nothing.
-        """
-        return -self._rank(X, qid, sensitive_features, method="predict").astype(np.float64)
-
-    def _rank(self, X, qid, sensitive_features, *, method):
-        check_is_fitted(self, "estimator_")
-        labels, codes = check_groups(sensitive_features, _num_samples(X), compared_by=f"{type(self).__name__}")
-        marks = self._marks(labels)
-        queries, s = self._scored(X, qid, sensitive_features, method=method)
-        marked = queries.group(marks[codes])
-        ranks = np.empty(len(s), np.int64)
+    def _rescored(self, X, queries, s, labels, codes):
+        marks, scores = self._marks(labels)[codes], np.empty(len(s))
         for start, end in zip(queries.offsets[:-1], queries.offsets[1:]):
-            order = self._order(s[start:end], marked[start:end])
-            ranks[start + order] = np.arange(1, end - start + 1)
-        return queries.ungroup(ranks)
+            scores[start + self._order(s[start:end], marks[start:end])] = -np.arange(1, end - start + 1)
+        return scores
 
     @abstractmethod
     def _marks(self, labels: np.ndarray) -> np.ndarray:
@@ -194,15 +143,3 @@ class GroupReRanker(ReRanker):
     @abstractmethod
     def _order(self, s: np.ndarray, marks: np.ndarray) -> np.ndarray:
         """The rows of one query from the first to the last, by their scores and marks, all of shape (n,)."""
-
-
-def _fitted(estimator, X, y, **metadata):
-    """A fitted clone, which gets the metadata that its `fit` asks for."""
-    model = clone(estimator)
-    if needs_query_ranker(model):
-        model = QueryRanker(model)
-    given = {name: value for name, value in metadata.items() if value is not None and asks_for(model, "fit", name)}
-    if not given:
-        return model.fit(X, y)
-    with config_context(enable_metadata_routing=True):  # without it a pipeline hands nothing to its steps
-        return model.fit(X, y, **given)

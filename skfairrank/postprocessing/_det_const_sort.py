@@ -12,8 +12,6 @@ from sklearn.utils._param_validation import StrOptions
 from skfairrank._sensitive import check_groups
 from skfairrank.postprocessing._base import GroupReRanker, ReRanker
 
-__all__ = ["DetConstSortRanker"]
-
 _ROUNDING = 1e-9
 
 
@@ -96,13 +94,9 @@ class DetConstSortRanker(GroupReRanker):
         for group in np.unique(marks):
             rows = np.flatnonzero(marks == group)
             rows = rows[np.argsort(-s[rows], kind="stable")]
-            deadlines[rows] = _deadlines(len(rows), self._share(group, len(rows) / len(s)))
+            share = len(rows) / len(s) if isinstance(self.proportions, str) else list(self.proportions.values())[group]
+            deadlines[rows] = _deadlines(len(rows), float(share))
         return _sorted_within_deadlines(s, deadlines)
-
-    def _share(self, group, of_query) -> float:
-        if isinstance(self.proportions, str):
-            return of_query
-        return float(list(self.proportions.values())[group])
 
 
 def _check_proportions(proportions) -> None:

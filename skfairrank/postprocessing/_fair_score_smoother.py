@@ -10,14 +10,10 @@ from scipy.spatial.distance import cdist
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
-from skfairrank._checks import names_queries, validate_features
-from skfairrank._rankers._ranking import ranks_by_score
+from skfairrank._checks import validate_features
 from skfairrank.fair_metrics._distances import fair_features
 from skfairrank.fair_metrics._subspace import fit_metric
-from skfairrank.plackett_luce import sample_rankings
 from skfairrank.postprocessing._base import ReRanker
-
-__all__ = ["FairScoreSmoother"]
 
 
 class FairScoreSmoother(ReRanker):
@@ -78,8 +74,7 @@ class FairScoreSmoother(ReRanker):
     array([0.5, 0.5, 5. ])
     """
 
-    # To score and to rank it needs no group; what is handed on is for a ranker within that does.
-    __metadata_request__score = {"qid": True, "sensitive_features": True, "query_weight": True}
+    needs_groups = False  # what is handed on is for a ranker within that needs it
 
     _parameter_constraints = {
         **ReRanker._parameter_constraints,
@@ -98,73 +93,13 @@ class FairScoreSmoother(ReRanker):
         rows = validate_features(self, X, dtype=np.float64, reset=False)
         self.metric_ = fit_metric(self.metric, X if hasattr(X, "columns") else rows, sensitive_features)
 
-    @names_queries
-    def predict(self, X, *, qid=None, sensitive_features=None):
-        """Smoothed scores, higher is better.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_rows, n_features)
-            All rows of each query.
-        qid : array-like, shape (n_rows,), optional
-            The query of each row, in any order. May only be left out if `fit` saw one query.
-        sensitive_features : array-like, shape (n_rows,), optional
-            Only for a ranker within that needs it when it predicts.
-
-        Returns
-        -------
-        scores : ndarray of float, shape (n_rows,)
-        """
-        return self._smoothed(X, qid, sensitive_features, method="predict")[1]
-
-    @names_queries
-    def rank(self, X, *, qid=None, sensitive_features=None):
-        """Rank of each row within its query, by descending smoothed score; ties in row order.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_rows, n_features)
-        qid : array-like, shape (n_rows,), optional
-            The query of each row, in any order. None: all rows are one list.
-        sensitive_features : array-like, shape (n_rows,), optional
-            Only for a ranker within that needs it when it predicts.
-
-        Returns
-        -------
-        ranks : ndarray of int, shape (n_rows,)
-        """
-        queries, scores = self._smoothed(X, qid, sensitive_features, method="rank")
-        return ranks_by_score(scores, queries)
-
-    @names_queries
-    def sample_rankings(self, X, *, qid=None, sensitive_features=None, n_samples=1, random_state=None):
-        """Rankings drawn from the Plackett-Luce policy of the smoothed scores.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_rows, n_features)
-        qid : array-like, shape (n_rows,), optional
-            The query of each row, in any order. None: all rows are one list.
-        sensitive_features : array-like, shape (n_rows,), optional
-            Only for a ranker within that needs it when it predicts.
-        n_samples : int, default=1
-        random_state : None, int, RandomState or Generator
-
-        Returns
-        -------
-        ranks : ndarray of int, shape (n_samples, n_rows)
-        """
-        scores = self._smoothed(X, qid, sensitive_features, method="sample_rankings")[1]
-        return sample_rankings(scores, qid=qid, n_samples=n_samples, random_state=random_state)
-
-    def _smoothed(self, X, qid, sensitive_features, *, method):
-        queries, s = self._scored(X, qid, sensitive_features, method=method)
+    def _rescored(self, X, queries, s, labels, codes):
+        if self.strength == 0:
+            return s
         rows = check_array(X, dtype=np.float64, input_name="X")
         Z = queries.group(fair_features(rows, rows, self.metric_)[0])
-        if self.strength > 0:
-            blocks = [slice(*block) for block in zip(queries.offsets[:-1], queries.offsets[1:])]
-            s = np.concatenate([_smooth(s[rows], Z[rows], self.strength, self.theta) for rows in blocks])
-        return queries, queries.ungroup(s)
+        blocks = [slice(*block) for block in zip(queries.offsets[:-1], queries.offsets[1:])]
+        return np.concatenate([_smooth(s[rows], Z[rows], self.strength, self.theta) for rows in blocks])
 
 
 def _smooth(s, Z, strength, theta):

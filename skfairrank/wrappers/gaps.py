@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfairrank._adapters import QueryRanker, library_of
-from skfairrank._checks import as_values, names_queries, warn_caller
-from skfairrank._sensitive import Attribute, read_attributes
+from skfairrank._checks import names_queries, warn_caller
+from skfairrank._sensitive import read_attributes
 from skfairrank.fair_metrics._gaps import GAPS, column_gap
-
-__all__ = ["GapBoostingRanker"]
-
-# The parameter with one weight for each column, under all names that the library knows, its own first.
-_WEIGHTS = {
-    "lightgbm": ("feature_contri", "feature_contrib", "fc", "fp", "feature_penalty"),
-    "catboost": ("feature_weights",),
-    "xgboost": ("feature_weights",),
-}
-_SAMPLED_BY = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
-# Where LightGBM and CatBoost are told which columns are categories.
-_CATEGORICAL = (
-    *("categorical_feature", "cat_feature", "categorical_column", "cat_column", "categorical_features"),
-    "cat_features",
-)
-_NEGLIGIBLE = 1e-30  # smaller weights become 0; LightGBM can't read numbers much smaller than that
+from skfairrank.wrappers._base import library_of
+from skfairrank.wrappers._library import NEGLIGIBLE, parameters_of
+from skfairrank.wrappers._rows import columns_of
+from skfairrank.wrappers.query_ranker import QueryRanker
 
 
 class GapBoostingRanker(QueryRanker):
@@ -76,7 +62,11 @@ class GapBoostingRanker(QueryRanker):
     -----
     Columns are categories where they have a dtype of categories or text, or where the model is told so
     (``categorical_feature``, ``cat_features``, ``feature_types``). All rows count alike: a person who appears in several queries
-    counts several times.
+    counts several times. What the model takes for missing (XGBoost's `missing` and entries that a sparse X leaves out, LightGBM's
+    ``zero_as_missing``) is missing here too. LightGBM splits ordered categories as numbers, and so they are measured.
+
+    **Sampled columns** undo the weights: a tree that draws none but columns with gaps splits these. With ``colsample_bytree``,
+    CatBoost's ``rsm`` and the like below 1 there is a warning.
 
     **CatBoost** adds noise to the score of a split before it weighs the gain, and gains that noise has made negative are the
     better the smaller their weight is; with few rows that undoes the weights. So where the model does not set
@@ -153,37 +143,38 @@ class GapBoostingRanker(QueryRanker):
         return super().fit(X, y, qid=qid, sensitive_features=sensitive_features, **fit_params)
 
     def _prepared(self, estimator, X, arguments, sensitive_features, queries):
-        library = library_of(estimator)
-        if library not in _WEIGHTS:
+        library, name = library_of(estimator), type(estimator).__name__
+        if not library.column_weights:
             raise ValueError(
                 f"GapBoostingRanker needs a model that weighs the splits of each column, as those of LightGBM, CatBoost and "
-                f"XGBoost do, and got a {type(estimator).__name__}: give LGBMRanker(), CatBoostRanker(), or "
-                "XGBRanker(colsample_bynode=0.5). Steps of a pipeline go before the GapBoostingRanker; for linear scores there "
-                'is SenSTIRRanker(adversary="gaps").'
+                f"XGBoost do, and got a {name}: give LGBMRanker(), CatBoostRanker(), or XGBRanker(colsample_bynode=0.5). Steps "
+                'of a pipeline go before the GapBoostingRanker; for linear scores there is SenSTIRRanker(adversary="gaps").'
             )
-        if library == "xgboost" and self.strength > 0 and not _samples_columns(estimator):
+        sampling = library.samples_columns(estimator)
+        if self.strength > 0 and not library.weighs_gains and sampling is None:
             raise ValueError(
-                f"{type(estimator).__name__} weighs columns only where it samples them, and here it takes all: set "
-                "colsample_bynode=0.5 (or colsample_bylevel, colsample_bytree) in it. LGBMRanker and CatBoostRanker weigh the "
-                "gain of splits itself."
+                f"{name} weighs columns only where it samples them, and here it takes all: set colsample_bynode=0.5 (or "
+                "colsample_bylevel, colsample_bytree) in it. LGBMRanker and CatBoostRanker weigh the gain of splits itself."
             )
-        attributes = [
-            dataclasses.replace(attribute, values=queries.group(attribute.values))
-            for attribute in read_attributes(
-                sensitive_features, queries.n_rows, self.categorical, owner="GapBoostingRanker"
+        if self.strength > 0 and library.weighs_gains and sampling is not None:
+            warn_caller(
+                f"{name} samples columns ({sampling}): where it draws none but columns with gaps it splits these, whatever "
+                "their weight. Leave that parameter out."
             )
-        ]
+        owner = "GapBoostingRanker"
+        attributes = read_attributes(sensitive_features, queries.n_rows, self.categorical, owner=owner)
+        attributes = [dataclasses.replace(one, values=queries.group(one.values)) for one in attributes]
         self._column_names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        self._gap_of_column = self._measured(X, attributes, _categorical_columns(estimator, arguments))
+        self._gap_of_column = self._measured(X, attributes, estimator, arguments)
         self._weight_of_column = np.exp(-self.strength * self._gap_of_column)
         if self.strength == 0:
             return arguments
-        if not (self.weights_ >= _NEGLIGIBLE).any():
+        if not (self.weights_ >= NEGLIGIBLE).any():
             raise ValueError(
                 f"strength={self.strength} leaves no column of X any weight: the smallest gap is {self.gaps_.min():.3g}, and "
-                f"exp(-strength * gap) is below {_NEGLIGIBLE:g}. Give a smaller strength."
+                f"exp(-strength * gap) is below {NEGLIGIBLE:g}. Give a smaller strength."
             )
-        return _weighed(estimator, library, self.weights_, arguments)
+        return library.weigh_columns(estimator, self.weights_, arguments)
 
     # What is kept are arrays, which skops stores; it stores no Series.
     @property
@@ -194,120 +185,24 @@ class GapBoostingRanker(QueryRanker):
     def weights_(self) -> pd.Series:
         return pd.Series(self._weight_of_column, index=self._column_names, name="gap")
 
-    def _measured(self, X, attributes: list[Attribute], named: set) -> np.ndarray:
+    def _measured(self, X, attributes, estimator, arguments) -> np.ndarray:
         """The gap of each column, shape (n_features,)."""
-        differing = []
+        gaps, differing = np.zeros(X.shape[1]), []
         for attribute in attributes:
             if attribute.values.min() < attribute.values.max():
                 differing.append(attribute)
             else:
                 warn_caller(
-                    f"sensitive attribute ({attribute.name}) has one value only: no column has a gap by it. Leave it out, or fit "
-                    "on rows of all groups.",
+                    f"sensitive attribute ({attribute.name}) has one value only: no column has a gap by it. Leave it out, or "
+                    "fit on rows of all groups.",
                 )
-        names, gaps = self._column_names, []
-        for j, column in enumerate(_columns(X)):
-            is_categorical = not pd.api.types.is_numeric_dtype(column.dtype) or bool(named & {j, names[j]})
-            gaps.append(
-                column_gap(column, differing, self.gap, is_categorical=is_categorical, name=names[j])
-                if differing
-                else 0.0
-            )
-        return np.array(gaps, dtype=np.float64)
-
-
-def _columns(X) -> Iterator[pd.Series]:
-    """The columns of X one by one; of a table of objects each with the dtype that its values have."""
-    if hasattr(X, "tocsc"):
-        X = X.tocsc()
-    for j in range(X.shape[1]):
-        if isinstance(X, pd.DataFrame):
-            column = X.iloc[:, j]
-        elif hasattr(X, "tocsc"):
-            column = pd.Series(X[:, [j]].toarray().ravel())
-        elif hasattr(X, "column_names") and hasattr(X, "to_pandas"):  # a pyarrow table
-            column = X.column(j).to_pandas()
-        elif hasattr(X, "to_series"):  # polars
-            column = pd.Series(as_values(X.to_series(j)))
-        else:
-            column = pd.Series(np.asarray(X[:, j]))
-        yield column.infer_objects() if column.dtype == object else column
-
-
-def _samples_columns(estimator) -> bool:
-    parameters = estimator.get_params(deep=False)
-    return any(parameters.get(name) is not None and parameters[name] < 1 for name in _SAMPLED_BY)
-
-
-def _categorical_columns(estimator, arguments) -> set:
-    """Names and positions of the columns that the model is told to take for categories."""
-    known = {**estimator.get_params(deep=False), **arguments}
-    named: set = set()
-    for parameter in _CATEGORICAL:
-        value = known.get(parameter)
-        if value is None or (isinstance(value, str) and value == "auto"):
-            continue
-        if isinstance(value, str):  # LightGBM's "0,1,2" and "name:age,job"
-            of_names = value.startswith("name:")
-            parts = value.removeprefix("name:").split(",")
-            value = parts if of_names else [int(part) for part in parts]
-        named.update(value.item() if isinstance(value, np.generic) else value for value in value)
-    types = known.get("feature_types")  # XGBoost's
-    if types is not None and not isinstance(types, str):
-        named.update(j for j, kind in enumerate(types) if kind == "c")
-    return named
-
-
-def _weighed(estimator, library: str, weights: pd.Series, arguments: dict) -> dict:
-    """Set the weights in the model, times the user's own; XGBoost before 3.0 takes them as an argument of `fit`."""
-    parameters = estimator.get_params(deep=False)
-    given = [name for name in _WEIGHTS[library] if parameters.get(name) is not None]
-    name = given[0] if given else _WEIGHTS[library][0]
-    of_fit = arguments.pop(name, None) if library == "xgboost" else None
-    users = parameters[name] if given else of_fit
-    values = weights.to_numpy() * _own_weights(users, name, weights.index)
-    values = np.where(values < _NEGLIGIBLE, 0.0, values).tolist()
-    if library == "xgboost" and name not in parameters:
-        return {**arguments, name: values}
-    estimator.set_params(**dict.fromkeys(given or [name], values))
-    if library == "catboost" and parameters.get("random_strength") is None:
-        estimator.set_params(random_strength=0)
-    return arguments
-
-
-def _read_weights(text: str, name: str):
-    """What CatBoost reads from text, which is the only form in which scikit-learn can clone it: "(1,0.5)", "0:0.5,age:0.1"."""
-    try:
-        parts = [part.rpartition(":") for part in text.strip("()").split(",")]
-        if not any(colon for _, colon, _ in parts):
-            return [float(weight) for _, _, weight in parts]
-        return {int(key) if key.isdigit() else key: float(weight) for key, _, weight in parts}
-    except ValueError as error:
-        raise ValueError(
-            f"{name} is the text {text!r}: give numbers with commas between them, one for each column, or pairs of name and "
-            f'number, as in "age:0.5,job:1" ({error}).'
-        ) from error
-
-
-def _own_weights(given, name: str, columns: pd.Index) -> np.ndarray:
-    """The user's weights of the columns: a sequence, or a mapping from names or positions, where the others have 1."""
-    if given is None:
-        return np.ones(len(columns))
-    if isinstance(given, str):
-        given = _read_weights(given, name)
-    if isinstance(given, Mapping):
-        own = pd.Series(np.ones(len(columns)), index=columns)
-        for column, weight in given.items():
-            if column in columns:
-                own[column] = weight
-            elif isinstance(column, int | np.integer) and 0 <= column < len(columns):
-                own.iloc[int(column)] = weight
-            else:
-                raise ValueError(f"{name} names the column {column!r}, which is not among those of X: {list(columns)}.")
-        return own.to_numpy()
-    own = np.asarray(given, dtype=np.float64)
-    if own.shape != (len(columns),):
-        raise ValueError(
-            f"{name} has shape {own.shape} and X has {len(columns)} columns: give one weight for each column."
-        )
-    return own
+        if not differing:
+            return gaps
+        library, parameters = library_of(estimator), parameters_of(estimator)
+        named = library.named_categories(estimator, arguments)
+        for j, (name, column) in enumerate(zip(self._column_names, columns_of(X, library.absent))):
+            is_named = bool(named & {j, name})
+            column = column if is_named else library.as_seen(column, parameters)
+            is_categorical = is_named or not pd.api.types.is_numeric_dtype(column.dtype)
+            gaps[j] = column_gap(column, differing, self.gap, is_categorical=is_categorical, name=name)
+        return gaps

@@ -11,33 +11,29 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairrank._adapters import QueryRanker, _as_labels, _eval_arguments, as_rows, library_of, silent_of_made_up_names
 from skfairrank._batches import Batch
-from skfairrank._boosting._adversary import ListAdversary
-from skfairrank._boosting._derivatives import make_derivatives
-from skfairrank._boosting._evaluation import SortedUtility
-from skfairrank._boosting._lightgbm import LightGBM
-from skfairrank._boosting._objective import FairObjective
-from skfairrank._boosting._rows import as_known, stack_rows
-from skfairrank._boosting._xgboost import XGBoost
 from skfairrank._candidates import is_same, warn_of_no_effect
 from skfairrank._checks import check_relevance, names_queries, stores_parameters
 from skfairrank._random import as_generator
-from skfairrank._rankers._ranking import queries_in_fit
 from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.fair_metrics._distances import distances_of_rows
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.utilities import UTILITIES, make_utility
+from skfairrank.wrappers._base import Wrapper, library_of, silent_of_made_up_names
+from skfairrank.wrappers._objective import FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
+from skfairrank.wrappers._rows import Blocks, as_known, as_rows
+from skfairrank.wrappers.query_ranker import query_argument
 
-__all__ = ["SenSTIRBoostingRanker"]
-
-# The library of a class, the class itself, and who fits it.
-_LIBRARIES: dict[str, tuple] = {"lightgbm": ("LGBMRanker", LightGBM), "xgboost": ("XGBRanker", XGBoost)}
 _N_REPORTS = 20
+_REMEDIES = {
+    "sample_weight": "rows of a query have no weights of their own; whole queries have, query_weight",
+    "eval_metric": "evaluation sets are judged by `utility`, and by metrics that the model's own parameters name",
+    **dict.fromkeys(("eval_group", "eval_X", "eval_y"), "give eval_set=[(X, y)] and eval_qid=[qid]"),
+}
 
 
-class SenSTIRBoostingRanker(QueryRanker):
+class SenSTIRBoostingRanker(Wrapper):
     r"""Individually fair boosting: trees of LightGBM or XGBoost grown on SenSTIR's objective.
 
     Maximises, by functional gradient descent, :math:`\mathrm{mean}\, U(q) - \rho R` with U the expected utility (NDCG) of the
@@ -98,10 +94,11 @@ class SenSTIRBoostingRanker(QueryRanker):
 
     Notes
     -----
-    What works on gradients in its own way is refused with an error: other objectives, ``boosting_type="dart"`` and "rf", goss,
-    linear trees; and CatBoost, to whose ranker rows without gradient can't be added. With m hypothetical rows for each row the
-    model has (1 + m) times the rows, which is what `fit` costs. LightGBM's least numbers of rows in a leaf (`min_child_samples`)
-    are counted in training rows. Both libraries subsample rows without regard to which belong together.
+    Parameters that act on the library's own objective or on gradients are refused by name: other objectives, goss,
+    ``boosting_type="dart"`` and "rf", ``bagging_by_query``, linear trees; and so is CatBoost, to whose ranker rows without
+    gradient can't be added. With m hypothetical rows for each row the model has (1 + m) times the rows, which is what `fit`
+    costs. LightGBM's least numbers of rows in a leaf (`min_child_samples`) are counted in training rows. Both libraries subsample
+    rows without regard to which belong together.
 
     References
     ----------
@@ -124,11 +121,10 @@ class SenSTIRBoostingRanker(QueryRanker):
     True
     """
 
-    # Beside what `RankingMixin` requests.
-    __metadata_request__fit = {"X_hypothetical": True, "query_weight": True}
+    __metadata_request__fit = {"query_weight": True}
 
     _parameter_constraints: dict = {
-        "estimator": [HasMethods(["fit", "predict"])],
+        **Wrapper._parameter_constraints,
         "metric": [HasMethods("fit"), "array-like", None],
         "hypotheticals": [callable, list, tuple, dict, HasMethods("candidates"), None],
         "rho": [Interval(Real, 0, None, closed="left")],
@@ -208,38 +204,51 @@ class SenSTIRBoostingRanker(QueryRanker):
             If the model's parameters ask for what can't be had here, hypothetical rows do not fit X, nothing is sensitive while
             rho > 0, or y has negative values.
         """
-        library = self._library()
-        _check_arguments(fit_params, library)
-        X, y = self._checked(X, y)
-        queries = queries_in_fit(qid, len(y))
+        library = self._library(fit_params)
+        X = as_rows(X)  # as it is, since functions want it so
+        X, y, queries = self._check_training_data(X, y, qid)
+        y = check_relevance(y)
         model = clone(self.estimator)
         if eval_set is not None:
-            fit_params |= _evaluation_sets(eval_set, eval_qid, fit_params, library, model)
+            argument, taken = query_argument(model), inspect.signature(model.fit).parameters
+            fit_params |= {"eval_set": eval_set, "eval_qid": eval_qid}
+            fit_params = self._evaluation(model, argument, fit_params, taken, read=lambda X: as_known(as_rows(X)))
         weight = queries.weights(query_weight)
         weight = np.ones(queries.n_queries) if weight is None else weight / weight.mean()
-        stacked, adversary, hypothetical = self._attackable(X, y, queries, weight, sensitive_features, X_hypothetical)
+        sets, adversary = self._attackable(X, y, queries, weight, sensitive_features, X_hypothetical)
         y = queries.group(y)
-        objective = self._objective(y, queries, weight, adversary, library.n_rounds)
-        evaluation = SortedUtility(make_utility(self.utility))
-        self.estimator_ = library.fit(model, stacked, y, queries.sizes, objective, evaluation, fit_params)
-        hypothetical.warn()
+        objective = self._objective(y, queries, weight, adversary, library.n_rounds(model))
+        blocks, metric = Blocks(X, queries, sets, sets.n_sets), SortedUtility(make_utility(self.utility))
+        self.estimator_ = library.boost(model, blocks, y, queries.sizes, objective, metric, fit_params)
+        for name in sets.without_effect:
+            warn_of_no_effect(name)
         self.n_queries_ = queries.n_queries
         self.history_ = {name: np.array(values) for name, values in objective.history.items()}
         self.lambda_ = 0.0 if adversary is None else float(adversary.multiplier)
         return self
 
-    def _checked(self, X, y):
-        if y is not None:
-            check_relevance(y)  # first, since it says what to do about a missing one
-        X = as_rows(X)  # as it is, since functions want it so
-        validate_data(self, X, y, skip_check_array=True)
-        return X, check_relevance(_as_labels(y, X))
+    def _library(self, fit_params):
+        """The record of the estimator's library, which can boost with these parameters and arguments."""
+        library, owner = library_of(self.estimator), type(self).__name__
+        is_ranker = any(kind.__name__ == library.ranker for kind in type(self.estimator).__mro__)
+        if not library.fit_arguments or not is_ranker:
+            raise TypeError(
+                f"estimator is a {type(self.estimator).__name__}, and {owner} grows trees of LightGBM or XGBoost: give "
+                "LGBMRanker(...) or XGBRanker(...). (CatBoost's ranker takes no hypothetical rows without gradient; "
+                "SenSTIRRanker is for linear and smooth scores.)"
+            )
+        library.check_parameters(self.estimator, owner)
+        for name in fit_params:
+            if name not in library.fit_arguments:
+                passed = f"it passes {', '.join(library.fit_arguments)} on to {library.name}"
+                raise TypeError(f"fit of {owner} takes no {name}: {_REMEDIES.get(name, passed)}.")
+        return library
 
     def _objective(self, y, queries, weight, adversary, n_rounds) -> FairObjective:
         """What the trees are grown on; `y` is grouped by query."""
         tables = make_utility(self.utility).tables(y, queries.offsets)
-        derivatives = make_derivatives(self.gradient, int(self.n_samples))
-        derivatives.check(queries, tables)
+        gradient = make_gradient_of_trees(self.gradient, int(self.n_samples))
+        gradient.check(queries, tables)
         warn_if_nothing_can_be_learned(queries.sizes, [(tables.gain, queries.offsets)])
         batch = Batch(
             X=np.empty((0, 0)),
@@ -252,26 +261,14 @@ class SenSTIRBoostingRanker(QueryRanker):
             key=np.uint64(0),
             utility=tables.utility,
         )
-        report = _Report(type(self).__name__, n_rounds) if self.verbose else None
-        return FairObjective(batch, tables.discount, derivatives, adversary, as_generator(self.random_state), report)
-
-    def _library(self):
-        """Who fits the estimator."""
-        ranker, fitter = _LIBRARIES.get(library_of(self.estimator), (None, type))
-        if all(kind.__name__ != ranker for kind in type(self.estimator).__mro__):
-            raise TypeError(
-                f"estimator is a {type(self.estimator).__name__}, and SenSTIRBoostingRanker grows trees of LightGBM or XGBoost: "
-                "give LGBMRanker(...) or XGBRanker(...). (CatBoost's ranker takes no hypothetical rows without gradient; "
-                "SenSTIRRanker is for linear and smooth scores.)"
-            )
-        return fitter(self.estimator)
+        report = _reports(type(self).__name__, n_rounds) if self.verbose else None
+        return FairObjective(batch, tables.discount, gradient, adversary, as_generator(self.random_state), report)
 
     def _attackable(self, X, y, queries, weight, sensitive_features, X_hypothetical):
-        """The rows with their hypothetical rows, the adversary that chooses among these, and their sets."""
+        """The sets of hypothetical rows, and the adversary that chooses among them."""
         self.hypotheticals_ = self.metric_ = None
         if self.rho == 0:
-            nothing = _Measured(X, (), None, queries)
-            return stack_rows(X, queries, nothing, 0), None, nothing
+            return _MeasuredSets(X, (), 0, None, queries), None
         hypotheticals = self._hypotheticals(sensitive_features, X_hypothetical)
         if self.metric is not None:
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
@@ -280,13 +277,10 @@ class SenSTIRBoostingRanker(QueryRanker):
         if self.metric is None:
             self.metric_ = hypotheticals.metric_
         self.hypotheticals_ = hypotheticals
-        made = hypotheticals.candidates(X, X_hypothetical)
-        sets = _Measured(X, made, None if self.metric is None else self.metric_, queries)
-        stacked = stack_rows(X, queries, sets, len(hypotheticals.names(X_hypothetical)))
-        adversary = ListAdversary(
-            sets.distances, queries.sizes, weight, rho=float(self.rho), epsilon=float(self.epsilon)
-        )
-        return stacked, adversary, sets
+        made, n_sets = hypotheticals.candidates(X, X_hypothetical), len(hypotheticals.names(X_hypothetical))
+        sets = _MeasuredSets(X, made, n_sets, None if self.metric is None else self.metric_, queries)
+        rho, epsilon = float(self.rho), float(self.epsilon)
+        return sets, ListAdversary(sets.distances, queries.sizes, weight, rho=rho, epsilon=epsilon)
 
     def _hypotheticals(self, sensitive_features, X_hypothetical) -> Hypotheticals:
         """An unfitted copy of what was given, or the default."""
@@ -312,59 +306,37 @@ class SenSTIRBoostingRanker(QueryRanker):
         -------
         scores : ndarray of float, shape (n_rows,)
         """
+        if not predict_params:
+            return self._inner_scores(X)
         check_is_fitted(self)
         X = as_known(as_rows(X))
-        if not predict_params:
-            return super().predict(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         with silent_of_made_up_names(self.estimator_):
             return self.estimator_.predict(X, **predict_params)
 
 
-def _check_arguments(fit_params, library) -> None:
-    unknown = [name for name in fit_params if name not in library.fit_arguments]
-    if not unknown:
-        return
-    remedy = {
-        "sample_weight": "rows of a query have no weights of their own; whole queries have, query_weight",
-        "eval_metric": "evaluation sets are judged by `utility`, and by metrics that the model's own parameters name",
-        **dict.fromkeys(("group", "group_id"), "queries are named by qid"),
-        **dict.fromkeys(("eval_group",), "queries are named by eval_qid"),
-    }.get(unknown[0], f"it passes {', '.join(library.fit_arguments)} on to {library.name}")
-    raise TypeError(f"fit of SenSTIRBoostingRanker takes no {unknown[0]}: {remedy}.")
-
-
-def _evaluation_sets(eval_set, eval_qid, fit_params, library, model) -> dict:
-    """Evaluation sets sorted by query, under the names that the library knows."""
-    given = {**fit_params, "eval_set": eval_set, "eval_qid": eval_qid}
-    taken = inspect.signature(model.fit).parameters
-    found = _eval_arguments(given, library.query_argument, taken, model)
-    if found.get("eval_set") is not None:
-        found["eval_set"] = [(as_known(X), y) for X, y in found["eval_set"]]
-    if "eval_X" in found:
-        found["eval_X"] = tuple(map(as_known, found["eval_X"]))
-    return found
-
-
-class _Measured:
-    """Candidates, each set of which is measured and looked at while it is read. They may be read several times, the last counts.
+class _MeasuredSets:
+    """Sets of hypothetical rows, which are measured and compared with X while they are read; the last reading counts.
 
     Parameters
     ----------
     X : table, shape (n_rows, n_features)
     sets : iterable of (name, table)
+    n_sets : int
     metric : fair metric or None
-        None: candidates cost nothing.
+        None: hypothetical rows cost nothing.
     queries : Queries
 
     Attributes
     ----------
     distances : list of ndarray of float, shape (n_rows,)
         d_X between the rows of X and those of each set, query by query.
+    without_effect : list of str
+        The sets that are X itself.
     """
 
-    def __init__(self, X, sets, metric, queries):
-        self.X, self.sets, self.metric, self.queries = X, sets, metric, queries
+    def __init__(self, X, sets, n_sets, metric, queries):
+        self.X, self.sets, self.n_sets, self.metric, self.queries = X, sets, n_sets, metric, queries
         self.distances: list[np.ndarray] = []
         self.without_effect: list[str] = []
 
@@ -386,22 +358,18 @@ class _Measured:
         )
         return distances_of_rows(X, others, self.metric)
 
-    def warn(self) -> None:
-        for name in self.without_effect:
-            warn_of_no_effect(name)
 
+def _reports(name: str, n_rounds: int):
+    """A function that prints progress now and then."""
+    every = max(1, -(-n_rounds // _N_REPORTS))
 
-class _Report:
-    """Prints progress now and then."""
-
-    def __init__(self, name: str, n_rounds: int):
-        self.name, self.n_rounds, self.every = name, n_rounds, max(1, -(-n_rounds // _N_REPORTS))
-
-    def __call__(self, history) -> None:
-        done = len(history["utility"])
-        if done % self.every == 0 or done == self.n_rounds:
+    def report(history) -> None:
+        done, last = len(history["utility"]), {key: values[-1] for key, values in history.items()}
+        if done % every == 0 or done == n_rounds:
             print(
-                f"[{self.name}] round {done}/{self.n_rounds}  utility {history['utility'][-1]:.4f}  "
-                f"regularizer {history['regularizer'][-1]:.3g}  lambda {history['lambda'][-1]:.3g}",
+                f"[{name}] round {done}/{n_rounds}  utility {last['utility']:.4f}  regularizer {last['regularizer']:.3g}  "
+                f"lambda {last['lambda']:.3g}",
                 flush=True,
             )
+
+    return report

@@ -7,33 +7,27 @@ be compared at a stated temperature, and a policy that is to be drawn from needs
 
 from __future__ import annotations
 
-import numbers
+from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
-from sklearn import config_context
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skfairrank._adapters import RANKERS, QueryRanker, as_rows, library_of, with_tags_within
-from skfairrank._checks import check_relevance, check_scores, names_queries
+from skfairrank._checks import check_relevance, check_scores, names_queries, stores_parameters
 from skfairrank._random import as_generator
-from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank._sensitive import check_groups
-from skfairrank._temperature._curve import Curve, HeldOut
 from skfairrank.metrics._predictions import asks_for, ranking_scores, unwrapped
 from skfairrank.model_selection._split import folds_of_queries
+from skfairrank.wrappers._base import Wrapper, check_classes, fit_clone
+from skfairrank.wrappers._curve import Curve
+from skfairrank.wrappers._rows import take
 
-__all__ = ["TemperatureRanker"]
 
-
-class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
+class TemperatureRanker(Wrapper):
     r"""Any ranker with the temperature at which its Plackett-Luce policy is as decided as asked for.
 
     `predict` returns the ranker's scores divided by `temperature_`: the sorted lists stay, and rankings drawn by these scores (by
@@ -117,20 +111,20 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     1.0
     """
 
-    __metadata_request__fit = {"X_hypothetical": True}
     __metadata_request__predict = {"qid": True}
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["predict"]), HasMethods(["decision_function"])],
-        "max_ndcg_loss": [Interval(numbers.Real, 0, None, closed="neither"), None],
-        "max_disparity": [Interval(numbers.Real, 0, None, closed="left"), None],
+        "max_ndcg_loss": [Interval(Real, 0, None, closed="neither"), None],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), None],
         "cv": [StrOptions({"prefit"}), "cv_object"],
-        "k": [Interval(numbers.Integral, 1, None, closed="left"), None],
-        "n_samples": [Interval(numbers.Integral, 1, None, closed="left")],
+        "k": [Interval(Integral, 1, None, closed="left"), None],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
         "random_state": [object],
-        "n_jobs": [numbers.Integral, None],
+        "n_jobs": [Integral, None],
     }
 
+    @stores_parameters
     def __init__(
         self,
         estimator,
@@ -142,18 +136,7 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         n_samples=1000,
         random_state=None,
         n_jobs=None,
-    ):
-        self.estimator = estimator
-        self.max_ndcg_loss = max_ndcg_loss
-        self.max_disparity = max_disparity
-        self.cv = cv
-        self.k = k
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self):
-        return with_tags_within(super().__sklearn_tags__(), self.estimator)
+    ): ...
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
@@ -191,40 +174,36 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "Give max_ndcg_loss=, max_disparity=, or both: nothing says how decided the policy is to be."
             )
-        _refuse_ranks(self.estimator)
-        X = as_rows(X)
-        validate_data(self, X, y, skip_check_array=True)
-        n_rows = _num_samples(X)
-        queries, relevance = queries_in_fit(qid, n_rows), check_relevance(y, n_rows)
-        group = (
-            None
-            if self.max_disparity is None
-            else check_groups(sensitive_features, n_rows, compared_by="max_disparity")[1]
-        )
-        if isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator):
-            rows, folds, scores = (
-                np.arange(n_rows),
-                np.zeros(n_rows, np.int64),
-                _scores_of_fitted(self.estimator, X, qid),
+        inner = unwrapped(self.estimator)
+        if asks_for(inner, "predict", "sensitive_features"):
+            raise TypeError(
+                f"{type(inner).__name__} orders rows by their groups, and what it predicts are no scores that a temperature "
+                "could divide: give TemperatureRanker the ranker within."
             )
+        X, y, queries = self._check_training_data(X, y, qid)
+        group, relevance = None, check_relevance(y)
+        if self.max_disparity is not None:
+            group = check_groups(sensitive_features, queries.n_rows, compared_by="max_disparity")[1]
+        if isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator):
+            check_classes(self.estimator, y, is_fitted=True)
+            rows, ids, scores = np.arange(queries.n_rows), queries.codes, _scores_of_fitted(self.estimator, X, qid)
             self.estimator_ = self.estimator
         else:
             data = {"X": X, "y": y, "qid": queries.codes}
             data |= {"sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
-            rows, folds, scores = self._held_out(data, queries)
-            self.estimator_ = _fitted(self.estimator, data)
-        held_out = HeldOut.of(
+            rows, ids, scores = self._held_out(data, queries)
+            self.estimator_ = fit_clone(self.estimator, **data)
+        curve = Curve(
             scores,
             relevance[rows],
-            folds * queries.n_queries + queries.codes[rows],
+            ids,
             None if group is None else group[rows],
+            max_loss=np.inf if self.max_ndcg_loss is None else self.max_ndcg_loss,
+            max_disparity=np.inf if self.max_disparity is None else self.max_disparity,
             k=self.k,
             n_samples=int(self.n_samples),
             seed=int(as_generator(self.random_state).integers(2**63)),
         )
-        _check_defined(held_out)
-        loss, disparity = (np.inf if bound is None else bound for bound in (self.max_ndcg_loss, self.max_disparity))
-        curve = Curve(held_out, loss, disparity)
         self.temperature_ = curve.choose()
         self.sorted_ndcg_ = curve.in_order[0]
         self._curve = {name: column.to_numpy() for name, column in curve.table.items()}
@@ -236,18 +215,14 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         return pd.DataFrame(self._curve)  # what is kept are arrays, which skops stores; it stores no frames
 
     def _held_out(self, data, queries):
-        """Rows of all test parts, one after the other, the number of the part that each is in, and scores by the other parts."""
+        """Rows of all test parts, ids of their queries in each part, and scores by rankers fitted on the other parts."""
         folds = folds_of_queries(self.cv, data["X"], data["y"], data["qid"], queries)
-        parts = Parallel(n_jobs=self.n_jobs)(
+        scores = Parallel(n_jobs=self.n_jobs)(
             delayed(_held_out_scores)(self.estimator, data, np.flatnonzero(np.isin(queries.codes, train)), test)
             for train, test in folds
         )
-        sizes = [len(test) for _, test in folds]
-        return (
-            np.concatenate([test for _, test in folds]),
-            np.repeat(np.arange(len(folds)), sizes),
-            np.concatenate(parts),
-        )
+        ids = [fold * queries.n_queries + queries.codes[test] for fold, (_, test) in enumerate(folds)]
+        return np.concatenate([test for _, test in folds]), np.concatenate(ids), np.concatenate(scores)
 
     def predict(self, X, *, qid=None):
         """The ranker's scores divided by the temperature.
@@ -263,52 +238,15 @@ class TemperatureRanker(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         scores : ndarray of float, shape (n_rows,)
             Higher is better. Rankings are to be drawn by them at temperature 1.
         """
-        check_is_fitted(self, "temperature_")
-        X = as_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return check_scores(ranking_scores(self.estimator_, X, qid=qid)) / self.temperature_
+        return check_scores(self._inner_scores(X, qid=qid)) / self.temperature_
 
     def _scores(self, X, qid):
         return self.predict(X, qid=qid)
 
 
-def _refuse_ranks(estimator) -> None:
-    """What asks for groups when it predicts orders rows by them: its numbers are ranks or exposures, and no scores."""
-    if asks_for(unwrapped(estimator), "predict", "sensitive_features"):
-        raise TypeError(
-            f"{type(unwrapped(estimator)).__name__} orders rows by their groups, and what it predicts are no scores that a "
-            "temperature could divide: give TemperatureRanker the ranker within."
-        )
-
-
-# Scores of held-out queries
-
-
 def _held_out_scores(estimator, data, train, test) -> np.ndarray:
-    fitted = _fitted(estimator, {name: _take(part, train) for name, part in data.items()})
-    return check_scores(ranking_scores(fitted, _take(data["X"], test), qid=data["qid"][test]))
-
-
-def _take(values, rows):
-    if type(values).__module__.partition(".")[0] == "pyarrow":
-        return values.take(rows)
-    return None if values is None else _safe_indexing(values, rows)
-
-
-def _fitted(estimator, data: dict):
-    """A fitted clone, which is told of queries, and of what else there is, where it asks for that."""
-    metadata = {name: values for name, values in data.items() if name not in ("X", "y") and values is not None}
-    asked = set() if library_of(estimator) in RANKERS else _requested(estimator, metadata)
-    if "qid" not in asked:
-        estimator = QueryRanker(estimator)
-        asked = _requested(estimator, metadata)
-    with config_context(enable_metadata_routing=True):  # without it pipelines and searches hand nothing on
-        given = {name: values for name, values in metadata.items() if name in asked}
-        return clone(estimator).fit(data["X"], data["y"], **given)
-
-
-def _requested(estimator, names) -> set:
-    return set(get_routing_for_object(estimator).consumes("fit", list(names)))
+    fitted = fit_clone(estimator, **{name: take(part, train) for name, part in data.items()})
+    return check_scores(ranking_scores(fitted, take(data["X"], test), qid=data["qid"][test]))
 
 
 def _scores_of_fitted(estimator, X, qid) -> np.ndarray:
@@ -319,15 +257,3 @@ def _scores_of_fitted(estimator, X, qid) -> np.ndarray:
             f'cv="prefit" and FrozenEstimator are for a fitted ranker, and this {type(estimator).__name__} is not: fit it first, '
             "or leave cv at its default. (Searches and clone make an unfitted copy, unless the ranker is in a FrozenEstimator.)"
         ) from error
-
-
-def _check_defined(held_out: HeldOut) -> None:
-    """Raise where no query has an NDCG, and warn of those in which NDCG, or all in which the disparity, is undefined."""
-    measures = held_out.measures(np.zeros_like(held_out.scores))
-    if not measures[0].defined.any():
-        raise ValueError(
-            f"None of {held_out.queries.n_queries} held-out queries has a relevant row: there is no NDCG to choose a temperature "
-            "by. Check y and qid."
-        )
-    for measure in measures:
-        measure.warn()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -15,10 +13,7 @@ from skfairrank._gains import discounts
 from skfairrank._queries import Queries
 from skfairrank.metrics._exposure import exposure_disparity
 from skfairrank.metrics._ndcg import ndcg
-from skfairrank.metrics._per_query import PerQuery
-from skfairrank.policies import Deterministic, PlackettLuce, Policy
-
-__all__ = ["Curve", "HeldOut"]
+from skfairrank.policies import Deterministic, PlackettLuce
 
 # Queries of so many rows are summed exactly, in about .1 ms each; of larger ones rankings are sampled.
 EXACT_UP_TO = 12
@@ -29,40 +24,52 @@ MOST_DECADES = 12
 TOLERANCE = 1e-10  # of the logarithm of the temperature
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Held-out queries with their scores; values of rows are grouped by query.
+class Curve:
+    """The policy of held-out queries at all temperatures that were tried, and what is asked of it.
 
     Parameters
     ----------
-    scores, y : ndarray of float, shape (n_rows,)
+    scores, y, qid : ndarray, shape (n_rows,)
     group : ndarray of int, shape (n_rows,), or None
         None: no disparity is measured.
-    queries : Queries
-    discount : ndarray of float
-        By rank.
+    max_loss, max_disparity : float
+        Bounds; inf asks for nothing. One of them is finite.
+    k : int or None
     n_samples : int
         Rankings of each query that is too large for exact sums.
     seed : int
         Of these rankings, the same at all temperatures.
+
+    Raises
+    ------
+    ValueError
+        If no query has a relevant row.
     """
 
-    scores: np.ndarray
-    y: np.ndarray
-    group: np.ndarray | None
-    queries: Queries
-    discount: np.ndarray
-    n_samples: int
-    seed: int
+    def __init__(self, scores, y, qid, group, *, max_loss, max_disparity, k, n_samples, seed):
+        self.queries = Queries.from_qid(qid, len(scores))
+        self.scores, self.y = self.queries.group(scores), self.queries.group(y)
+        self.group = None if group is None else self.queries.group(group)
+        self.max_loss, self.max_disparity, self.n_samples, self.seed = max_loss, max_disparity, n_samples, seed
+        self.discount = discounts(int(self.queries.sizes.max()), k)
+        self.tried: dict[float, tuple[float, ...]] = {}
+        by_chance = self._measures(Deterministic().expected_discounts(0.0 * self.scores, self.queries, self.discount))
+        if not by_chance[0].defined.any():
+            raise ValueError(
+                f"None of {self.queries.n_queries} held-out queries has a relevant row: there is no NDCG to choose a temperature "
+                "by. Check y and qid."
+            )
+        for measure in by_chance:
+            measure.warn()  # of queries in which it is undefined
+        self.chance = by_chance[0].mean
+        sorted_lists = Deterministic().expected_discounts(self.scores, self.queries, self.discount)
+        self.in_order = tuple(measure.mean for measure in self._measures(sorted_lists))
 
-    @classmethod
-    def of(cls, scores, y, qid, group, *, k, n_samples, seed) -> HeldOut:
-        """From values in any order of rows."""
-        queries = Queries.from_qid(qid, len(scores))
-        if group is not None:
-            group = queries.group(group)
-        discount = discounts(int(queries.sizes.max()), k)
-        return cls(queries.group(scores), queries.group(y), group, queries, discount, n_samples, seed)
+    @property
+    def table(self) -> pd.DataFrame:
+        """Temperatures, ascending, with NDCG, and disparity where it is bounded."""
+        columns = ["temperature", "ndcg", "disparity"][: 1 + len(self.in_order)]
+        return pd.DataFrame([(t, *self.tried[t]) for t in sorted(self.tried)], columns=columns)
 
     @property
     def scale(self) -> float:
@@ -76,77 +83,29 @@ class HeldOut:
         means = np.add.reduceat(s, starts) / sizes
         return float(np.sqrt(np.mean((s - np.repeat(means, sizes)) ** 2))) * largest
 
-    def in_order(self) -> tuple[float, ...]:
-        """NDCG, and disparity, of the sorted lists."""
-        return self._means(self._expected(Deterministic(), self.scores, self.queries))
+    def loss(self, temperature: float) -> float:
+        """Expected NDCG of the sorted lists less that of the policy."""
+        return self.in_order[0] - self._at(temperature)[0]
 
-    def by_chance(self) -> tuple[float, ...]:
-        """NDCG, and disparity, where all orders are as likely."""
-        return self._means(self._expected(Deterministic(), np.zeros_like(self.scores), self.queries))
+    def disparity(self, temperature: float) -> float:
+        return self._at(temperature)[1]
 
-    def at(self, temperature: float) -> tuple[float, ...]:
-        """NDCG, and disparity, of the policy at a temperature."""
-        is_small = self.queries.sizes <= EXACT_UP_TO
-        expected = np.empty(len(self.scores))
-        for chosen, n_samples in ((np.flatnonzero(is_small), "exact"), (np.flatnonzero(~is_small), self.n_samples)):
-            if len(chosen):
-                rows, policy = self.queries.positions(chosen), PlackettLuce(temperature, n_samples, self.seed)
-                expected[rows] = self._expected(policy, self.scores[rows], self.queries.subset(chosen))
-        return self._means(expected)
-
-    def measures(self, expected: np.ndarray) -> list[PerQuery]:
+    def _measures(self, expected: np.ndarray) -> list:
         """NDCG, and disparity where there are groups, under a policy with these expected discounts."""
         measures = [ndcg(self.y, expected, self.queries, self.discount, "ndcg")]
         if self.group is not None:
             measures.append(exposure_disparity(self.y, self.group, expected, self.queries))
         return measures
 
-    def _expected(self, policy: Policy, scores: np.ndarray, queries: Queries) -> np.ndarray:
-        return policy.expected_discounts(scores, queries, self.discount)
-
-    def _means(self, expected: np.ndarray) -> tuple[float, ...]:
-        return tuple(measure.mean for measure in self.measures(expected))
-
-
-@dataclass
-class Curve:
-    """The policy of held-out queries at all temperatures that were tried, and what is asked of it.
-
-    Parameters
-    ----------
-    held_out : HeldOut
-    max_loss, max_disparity : float
-        Bounds; inf asks for nothing. One of them is finite.
-    """
-
-    held_out: HeldOut
-    max_loss: float
-    max_disparity: float
-    tried: dict[float, tuple[float, ...]] = field(default_factory=dict)
-
-    def __post_init__(self):
-        self.in_order, self.chance = self.held_out.in_order(), self.held_out.by_chance()
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """Temperatures, ascending, with NDCG, and disparity where it is bounded."""
-        columns = ["temperature", "ndcg", "disparity"][: 1 + len(self.in_order)]
-        return pd.DataFrame([(t, *self.tried[t]) for t in sorted(self.tried)], columns=columns)
-
-    @cached_property
-    def grid(self) -> list[float]:
-        n = round(np.log10(HIGHEST / LOWEST)) * PER_DECADE + 1
-        return (self.held_out.scale * np.geomspace(LOWEST, HIGHEST, n)).tolist()
-
-    def loss(self, temperature: float) -> float:
-        return self.in_order[0] - self._at(temperature)[0]
-
-    def disparity(self, temperature: float) -> float:
-        return self._at(temperature)[1]
-
     def _at(self, temperature: float) -> tuple[float, ...]:
         if temperature not in self.tried:
-            self.tried[temperature] = self.held_out.at(temperature)
+            is_small, expected = self.queries.sizes <= EXACT_UP_TO, np.empty(len(self.scores))
+            for chosen, n_samples in ((np.flatnonzero(is_small), "exact"), (np.flatnonzero(~is_small), self.n_samples)):
+                if len(chosen):
+                    rows, policy = self.queries.positions(chosen), PlackettLuce(temperature, n_samples, self.seed)
+                    part = self.queries.subset(chosen)
+                    expected[rows] = policy.expected_discounts(self.scores[rows], part, self.discount)
+            self.tried[temperature] = tuple(measure.mean for measure in self._measures(expected))
         return self.tried[temperature]
 
     def choose(self) -> float:
@@ -157,16 +116,23 @@ class Curve:
         ValueError
             If a bound can't be reached, or not both.
         """
-        if self.held_out.scale == 0:
-            return self._choose_where_nothing_moves()
-        for temperature in self.grid:
+        scale = self.scale
+        if scale == 0:  # whatever is asked holds at any temperature
+            self._at(1.0)
+            warn_caller(
+                "Scores do not differ within any held-out query: every temperature is the same policy, chance, and 1 is taken. "
+                "Look at the ranker (a penalty that leaves it nothing?), and whether queries have more than one row."
+            )
+            return 1.0
+        grid = (scale * np.geomspace(LOWEST, HIGHEST, round(np.log10(HIGHEST / LOWEST)) * PER_DECADE + 1)).tolist()
+        for temperature in grid:
             self._at(temperature)
         if self.max_disparity == np.inf:
             self._refuse_chance()
-            return self._first_within(self.grid[::-1], self.loss, self.max_loss)
-        temperature = self._most_decided()
+            return self._first_within(grid[::-1], self.loss, self.max_loss)
+        temperature = self._most_decided(grid)
         if self.loss(temperature) > self.max_loss:
-            softest = self._first_within(self.grid[::-1], self.loss, self.max_loss)
+            softest = self._first_within(grid[::-1], self.loss, self.max_loss)
             raise ValueError(
                 f"max_ndcg_loss={self.max_loss:g} and max_disparity={self.max_disparity:g} can't both be reached: on the "
                 f"held-out queries a disparity of at most {self.max_disparity:g} costs {self.loss(temperature):.4g} of NDCG, and "
@@ -174,38 +140,29 @@ class Curve:
             )
         return temperature
 
-    def _choose_where_nothing_moves(self) -> float:
-        """Whatever is asked holds at any temperature: nothing is lost, and equal exposure has no disparity."""
-        self._at(1.0)
-        warn_caller(
-            "Scores do not differ within any held-out query: every temperature is the same policy, chance, and 1 is taken. Look "
-            "at the ranker (a penalty that leaves it nothing?), and whether queries have more than one row."
-        )
-        return 1.0
-
     def _refuse_chance(self) -> None:
-        by_chance = self.in_order[0] - self.chance[0]
+        by_chance = self.in_order[0] - self.chance
         if by_chance <= self.max_loss:
             raise ValueError(
                 f"max_ndcg_loss={self.max_loss:g} can't be reached: on the held-out queries the sorted lists have an NDCG of "
-                f"{self.in_order[0]:.4g} and chance, the softest policy, of {self.chance[0]:.4g}, so that a loss lies between 0 "
+                f"{self.in_order[0]:.4g} and chance, the softest policy, of {self.chance:.4g}, so that a loss lies between 0 "
                 f"and {max(by_chance, 0.0):.4g}. Give a smaller one."
             )
 
-    def _most_decided(self) -> float:
+    def _most_decided(self, grid) -> float:
         """The lowest temperature at which the disparity is within its bound."""
-        if max(self.in_order[1], self.disparity(self.grid[0])) <= self.max_disparity:
+        if max(self.in_order[1], self.disparity(grid[0])) <= self.max_disparity:
             warn_caller(
                 f"max_disparity={self.max_disparity:g} asks for nothing: even the sorted lists of the held-out queries have a "
                 f"disparity of {self.in_order[1]:.4g}. The policy is as decided as the curve goes."
             )
-            return self.grid[0]
+            return grid[0]
         if self.max_disparity == 0:
             raise ValueError(
                 "max_disparity=0 can't be reached: on the held-out queries the disparity lies between 0, which only chance has, "
                 f"and {self.in_order[1]:.4g}, of the sorted lists. Give a larger one."
             )
-        return self._first_within(self.grid, self.disparity, self.max_disparity)
+        return self._first_within(grid, self.disparity, self.max_disparity)
 
     def _first_within(self, grid: list[float], value: Callable[[float], float], bound: float) -> float:
         """The first temperature, from the beginning of a grid that runs up or down, at which a value is within its bound.

@@ -1,0 +1,226 @@
+"""What wrappers ask of a library of rankers; `_lightgbm`, `_xgboost` and `_catboost` are the records of three of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatch
+
+import numpy as np
+import pandas as pd
+
+from skfairrank._queries import Queries
+
+NEGLIGIBLE = 1e-30  # smaller weights become 0; LightGBM can't read numbers much smaller than that
+_OF_QUERIES = re.compile("rank|ndcg|pair|query|lambdamart|stochasticfilter|groupquantile", re.IGNORECASE)
+
+
+class Library:
+    """How a library calls things. This class is the record of every estimator that is of no listed library.
+
+    A new booster is a subclass with other values, listed in `_base.LIBRARIES`. Parameters with several names have their tuple
+    begin with the library's main one.
+
+    Attributes
+    ----------
+    name, ranker : str
+        Of the library, and of its class that ranks.
+    objectives : tuple of str
+        Parameters that name the objective.
+    models : tuple of str
+        Arguments of `fit` with a fitted model to go on from.
+    not_per_row : tuple of str
+        Arguments of `fit` that never have one entry per row, whatever their length.
+    row_numbers : tuple of str
+        Arguments of `fit` that number rows.
+    per_eval_set : tuple of str
+        Arguments of `fit` with one entry for each evaluation set.
+    categorical : tuple of str
+        Parameters and arguments that list the columns of categories.
+    makes_up_names : bool
+        Whether its models warn of missing column names where `fit` had none.
+    column_weights : tuple of str
+        The parameter with one weight for each column; () if there is none.
+    absent : float
+        What the model reads where a sparse X has no entry.
+    weighs_gains : bool
+        Whether these weigh the gain of a split, and not only how often a column is drawn.
+    column_sampling : tuple of str
+        Parameters that sample columns where they are below 1.
+    refused : dict of tuple of str to (tuple of allowed values, reason)
+        Parameters (or patterns) that can't be had with a foreign objective, unless they have an allowed value.
+    fit_arguments : tuple of str
+        Arguments of `fit` that `boost` passes on.
+    """
+
+    name = "this library"
+    ranker = "a ranker, whose fit takes group, group_id or qid"
+    objectives: tuple = ("objective", "loss_function", "loss")
+    models: tuple = ()
+    not_per_row: tuple = ()
+    row_numbers: tuple = ()
+    per_eval_set: tuple = ()
+    categorical: tuple = ()
+    makes_up_names = False
+    absent = 0.0
+    column_weights: tuple = ()
+    weighs_gains = True
+    column_sampling: tuple = ()
+    refused: Mapping = {}
+    fit_arguments: tuple = ()
+
+    def ranking_objective(self, estimator) -> str | None:
+        """The estimator's objective, such as ``objective='rank:ndcg'``, if that is about queries."""
+        parameters = parameters_of(estimator)
+        for name in self.objectives:
+            value = parameters.get(name)
+            if isinstance(value, str) and _OF_QUERIES.search(value):
+                return f"{name}={value!r}"
+        return None
+
+    # `fit` with the library's own objective
+
+    def prepared(self, arguments: dict, queries: Queries) -> dict:
+        """Arguments of a ranker's `fit`, whose rows are sorted by query."""
+        return arguments
+
+    def evaluation(self, argument, Xs, ys, queries: list[Queries], taken, known: dict) -> dict:
+        """Arguments of `fit` for evaluation sets that are sorted by query.
+
+        Parameters
+        ----------
+        argument : {"group", "qid", "group_id"} or None
+            What `fit` calls the queries.
+        Xs, ys, queries : list
+            One entry for each set.
+        taken : collection of str
+            Arguments that `fit` takes.
+        known : dict
+            Parameters and arguments.
+        """
+        out: dict = {}
+        if argument is not None:
+            out[f"eval_{argument}"] = [of_queries(argument, groups) for groups in queries]
+        if "eval_X" in taken:  # LightGBM 4.7 deprecates eval_set
+            return out | {"eval_set": None, "eval_X": tuple(Xs), "eval_y": tuple(ys)}
+        return out | {"eval_set": list(zip(Xs, ys))}
+
+    # Columns
+
+    def as_seen(self, column: pd.Series, parameters: dict) -> pd.Series:
+        """A column as trees see it: NaN where the model takes a value for missing."""
+        return column
+
+    def named_categories(self, estimator, arguments: dict) -> set:
+        """Names and positions of the columns that the model is told to take for categories."""
+        known, named = parameters_of(estimator) | arguments, set()
+        for parameter in self.categorical:
+            value = known.get(parameter)
+            if value is None or (isinstance(value, str) and value == "auto"):
+                continue
+            if isinstance(value, str):  # LightGBM's "0,1,2" and "name:age,job"
+                of_names = value.startswith("name:")
+                parts = value.removeprefix("name:").split(",")
+                value = parts if of_names else [int(part) for part in parts]
+            named.update(item.item() if isinstance(item, np.generic) else item for item in value)
+        return named
+
+    def samples_columns(self, estimator) -> str | None:
+        """The parameter by which the estimator samples columns, as ``name=value``."""
+        parameters = parameters_of(estimator)
+        for name in self.column_sampling:
+            value = parameters.get(name)
+            if value is not None and value < 1:
+                return f"{name}={value!r}"
+        return None
+
+    def weigh_columns(self, estimator, weights: pd.Series, arguments: dict) -> dict:
+        """Set weights of columns in the estimator, times the user's own; returns the arguments of `fit`."""
+        parameters = parameters_of(estimator)
+        given = [name for name in self.column_weights if parameters.get(name) is not None] or [self.column_weights[0]]
+        own = own_weights(parameters.get(given[0]), given[0], weights.index)
+        estimator.set_params(**dict.fromkeys(given, not_negligible(weights.to_numpy() * own)))
+        return arguments
+
+    # A foreign objective
+
+    def check_parameters(self, estimator, owner: str) -> None:
+        """Raise ValueError for a parameter that can't be had with a foreign objective."""
+        for patterns, (allowed, reason) in self.refused.items():
+            for name, value in parameters_of(estimator).items():
+                if any(fnmatch(name, pattern) for pattern in patterns) and (callable(value) or value not in allowed):
+                    raise ValueError(f"{name}={value!r} of {self.name} can't be had in {owner}: {reason}.")
+
+    def n_rounds(self, estimator) -> int:
+        """How many trees will be grown."""
+        raise NotImplementedError
+
+    def boost(self, model, blocks, y: np.ndarray, sizes: np.ndarray, objective, metric, arguments: dict):
+        """Fit a fresh clone with a foreign objective; afterwards it has the user's parameters again.
+
+        Parameters
+        ----------
+        model : estimator
+        blocks : skfairrank.wrappers._rows.Blocks
+            The rows, sorted by query, and block by block their hypothetical rows.
+        y : ndarray, shape (n_rows,)
+        sizes : ndarray of int64, shape (n_queries,)
+        objective : callable
+            Takes scores of all rows of all blocks, and returns gradient and hessian.
+        metric : SortedUtility
+            For evaluation sets.
+        arguments : dict
+            Further arguments of `fit`, among them evaluation sets as `evaluation` returns them.
+        """
+        raise NotImplementedError
+
+
+def parameters_of(estimator) -> dict:
+    return estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+
+
+def of_queries(argument: str, queries: Queries) -> np.ndarray:
+    """What `fit` is told of rows that are sorted by query: sizes, or one id per row."""
+    return queries.sizes if argument == "group" else np.sort(queries.codes)
+
+
+def not_negligible(weights: np.ndarray) -> list[float]:
+    return np.where(weights < NEGLIGIBLE, 0.0, weights).tolist()
+
+
+def own_weights(given, name: str, columns: pd.Index) -> np.ndarray:
+    """The user's weights of the columns: a sequence, or a mapping from names or positions, where the others have 1."""
+    if given is None:
+        return np.ones(len(columns))
+    if isinstance(given, str):
+        given = _read_weights(given, name)
+    if not isinstance(given, Mapping):
+        own = np.asarray(given, dtype=np.float64)
+        if own.shape != (len(columns),):
+            raise ValueError(
+                f"{name} has shape {own.shape} and X has {len(columns)} columns: give one weight for each column."
+            )
+        return own
+    own = pd.Series(np.ones(len(columns)), index=columns)
+    for column, weight in given.items():
+        if column in columns:
+            own[column] = weight
+        elif isinstance(column, int | np.integer) and 0 <= column < len(columns):
+            own.iloc[int(column)] = weight
+        else:
+            raise ValueError(f"{name} names the column {column!r}, which is not among those of X: {list(columns)}.")
+    return own.to_numpy()
+
+
+def _read_weights(text: str, name: str):
+    """What CatBoost reads from text, the only form in which scikit-learn can clone it: "(1,0.5)", "0:0.5,age:0.1"."""
+    try:
+        parts = [part.rpartition(":") for part in text.strip("()").split(",")]
+        if not any(colon for _, colon, _ in parts):
+            return [float(weight) for _, _, weight in parts]
+        return {int(key) if key.isdigit() else key: float(weight) for key, _, weight in parts}
+    except ValueError as error:
+        raise ValueError(
+            f"{name} is the text {text!r}: give numbers with commas between them, one for each column, or pairs of name and "
+            f'number, as in "age:0.5,job:1" ({error}).'
+        ) from error

@@ -1,0 +1,192 @@
+"""LightGBM."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from skfairrank.wrappers._library import Library, parameters_of
+
+_OBJECTIVES = ("objective", "objective_type", "app", "application", "loss")
+_METRICS = ("metric", "metrics", "metric_types")
+_VERBOSITIES = ("verbose", "verbosity")
+# Numbers of rows of a leaf, and of the sample from which bins are made.
+_LEAF_SIZES = ("min_child_samples", "min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf")
+_BIN_SAMPLES = ("subsample_for_bin", "bin_construct_sample_cnt")
+_ZERO = 1e-35  # what is not larger is zero
+
+
+class LightGBM(Library):
+    """A foreign objective is an argument of its own training; hypothetical rows are read block by block."""
+
+    name, ranker = "LightGBM", "LGBMRanker"
+    objectives = _OBJECTIVES
+    models = ("init_model",)
+    not_per_row = ("feature_name", "categorical_feature", "eval_at", "eval_metric", "eval_names")
+    per_eval_set = ("eval_sample_weight", "eval_init_score", "eval_class_weight")
+    categorical = ("categorical_feature", "cat_feature", "categorical_column", "cat_column", "categorical_features")
+    makes_up_names = True  # before 4.7
+    column_weights = ("feature_contri", "feature_contrib", "fc", "fp", "feature_penalty")
+    column_sampling = (
+        *("colsample_bytree", "feature_fraction", "sub_feature"),
+        *("colsample_bynode", "feature_fraction_bynode", "sub_feature_bynode"),
+    )
+    fit_arguments = ("callbacks", "categorical_feature", "feature_name", "eval_names")
+    refused = {
+        _OBJECTIVES: (
+            (None, "lambdarank"),
+            "the objective is utility minus rho times the regulariser; only lambdarank, the default, is understood as that",
+        ),
+        ("boosting_type", "boosting", "boost"): (
+            (None, "gbdt", "gbrt"),
+            "the adversary needs scores to which each round adds one tree: boosting_type must be 'gbdt'",
+        ),
+        ("data_sample_strategy",): (
+            (None, "bagging"),
+            "goss keeps rows with large gradients, and most hypothetical rows have none: use 'bagging'",
+        ),
+        ("bagging_by_query",): (
+            (None, False),
+            "LightGBM grows no trees where whole queries are sampled for an objective that is not its own: leave it out, and "
+            "subsample takes rows",
+        ),
+        ("linear_tree", "linear_trees"): (
+            (None, False),
+            "linear trees keep all rows with their raw features, and fit leaves without gradient to nothing",
+        ),
+        (
+            "class_weight",
+            "is_unbalance",
+            "unbalance*",
+            "scale_pos_weight",
+            "pos_*bagging*",
+            "pos_sub*",
+            "neg_*bagging*",
+        ): (
+            (None, False, 1.0),
+            "rows of a query have no weights or samples by their label: use query_weight in fit",
+        ),
+        ("lambdarank_*", "label_gain", "sigmoid", "max_position"): (
+            (None,),
+            "it belongs to LightGBM's own objective; here `utility` says what is maximised",
+        ),
+    }
+
+    def as_seen(self, column, parameters):
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            is_ordered = isinstance(column.dtype, pd.CategoricalDtype) and column.cat.ordered
+            return column.cat.codes.astype(np.float64).replace(-1.0, np.nan) if is_ordered else column
+        if parameters.get("use_missing") is False:
+            return column.fillna(0)
+        return column.where(np.abs(column) > _ZERO) if parameters.get("zero_as_missing") else column
+
+    def n_rounds(self, estimator):
+        return int(estimator.get_params()["n_estimators"])
+
+    def boost(self, model, blocks, y, sizes, objective, metric, arguments):
+        parameters = model.get_params()
+        callback = _WithoutData(objective)
+        model.set_params(objective=callback, **self._rows_in_blocks(model, blocks.n_blocks))
+        if not _given(model, _METRICS):
+            model.set_params(metric="None")  # of its own; "ndcg" otherwise
+        labels, group = np.tile(y, blocks.n_blocks), np.tile(sizes, blocks.n_blocks)
+        changed = {name: parameters.get(name) for name in ("objective", *_LEAF_SIZES, *_BIN_SAMPLES, "metric")}
+        try:
+            if "eval_group" in arguments:
+                model.fit(blocks.table(), labels, group=group, eval_metric=metric, **arguments)
+            elif blocks.n_blocks == 1 or not blocks.are_numbers:
+                model.fit(blocks.table(), labels, group=group, **arguments)
+            else:
+                self._read_by_blocks(model, blocks, labels, group, callback, parameters, arguments)
+        except Exception as error:
+            if "num_features" not in str(error):
+                raise
+            raise ValueError(
+                f"LightGBM finds no column of X to split in {blocks.n_rows} rows: set min_child_samples (now "
+                f"{parameters['min_child_samples']}) to at most half of the rows, or give more rows."
+            ) from error
+        callback.objective = None
+        return model.set_params(**{name: changed[name] for name in model.get_params() if name in changed})
+
+    def _read_by_blocks(self, model, blocks, labels, group, objective, parameters, arguments) -> None:
+        """Train a booster on rows that LightGBM asks for one after the other, and put it into the model.
+
+        `LGBMRanker.fit` keeps all rows in memory until it is done, in floats beside their bins. So it fits two rows only, without
+        growing anything: it checks the arguments, translates the parameters and sets the model's attributes.
+        """
+        import lightgbm
+
+        about_columns = {name: arguments[name] for name in ("feature_name", "categorical_feature") if name in arguments}
+        loud = _given(model, _VERBOSITIES)
+        model.set_params(objective=parameters["objective"], **dict.fromkeys(["verbose", *loud], -1))
+        model.fit(np.zeros((2, blocks.shape[1])), [0, 0], group=[2], **about_columns)
+        model.set_params(**{"verbose": None, **loud})
+        settings = {name: value for name, value in model.booster_.params.items() if name not in _VERBOSITIES}
+        settings |= {"objective": lambda scores, _: objective(None, scores), **loud}
+        if not _given(model, ("force_col_wise", "force_row_wise")):
+            settings["force_col_wise"] = True  # else two ways are timed, one of which holds the bins twice
+        data = _data_of(blocks, labels, group=group, **about_columns)
+        rounds = self.n_rounds(model)
+        booster = lightgbm.train(settings, data, rounds, callbacks=arguments.get("callbacks"))
+        model.booster_.model_from_string(booster.model_to_string())
+
+    def _rows_in_blocks(self, model, n_blocks: int) -> dict:
+        """Numbers of rows among the parameters, for so many times the rows.
+
+        LightGBM takes hessians for numbers of rows: a part with a share of its parent's hessian counts as that share of its
+        rows. Hypothetical rows have no hessian unless they are chosen, so each training row counts for all of its block. The
+        sample from which bins are made, at 12 bytes for each of its numbers, would be what takes most memory.
+        """
+        leaves = {name: int(n * n_blocks) for name, n in _given(model, _LEAF_SIZES).items()}
+        return leaves | {name: -(-int(n) // n_blocks) for name, n in _given(model, _BIN_SAMPLES).items()}
+
+
+def _given(model, names) -> dict:
+    return {name: value for name, value in parameters_of(model).items() if name in names and value is not None}
+
+
+def _data_of(blocks, labels, **settings):
+    """A data set of LightGBM that reads block by block: first a sample of the rows for the bins, then all of them."""
+    import lightgbm
+
+    class Rows(lightgbm.Sequence):
+        batch_size = blocks.n_rows
+
+        def __init__(self):
+            self.start = len(self)  # of the block at hand; beyond all of them, so that the first row begins a reading
+
+        def __len__(self):
+            return blocks.shape[0]
+
+        def __getitem__(self, rows):
+            if isinstance(rows, slice):
+                return self._block_of(rows.start)
+            return self._block_of(rows)[rows - self.start].astype(np.float64)
+
+        def _block_of(self, row):
+            if row < self.start:
+                self.block, self.start, self.blocks = None, -blocks.n_rows, iter(blocks)
+            while row >= self.start + blocks.n_rows:
+                self.block = None  # before the next one is made
+                self.block, self.start = next(self.blocks), self.start + blocks.n_rows
+            return self.block
+
+    class Data(lightgbm.Dataset):
+        def get_params(self):
+            """All of them: LightGBM's own method leaves out the seed of the sample and the least size of a leaf."""
+            return dict(self.params)
+
+    return Data(Rows(), labels, **settings)
+
+
+class _WithoutData:
+    """An objective that the fitted model can keep without the data behind it, so that it can be pickled and is small."""
+
+    def __init__(self, objective):
+        self.objective = objective
+
+    def __call__(self, y_true, y_pred):
+        return self.objective(y_true, y_pred)
+
+    def __deepcopy__(self, memo):
+        return self  # LightGBM copies its parameters, and the history is wanted from the one that works

@@ -1,0 +1,330 @@
+"""What boosting asks of SenSTIR: gradient and hessian of the objective in the scores, the adversary among hypothetical rows, and
+the metric by which evaluation sets are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from skfairrank._batches import Batch
+from skfairrank._checks import check_relevance
+from skfairrank._gains import descending_order
+from skfairrank._gradients import Gradient, make_gradient
+from skfairrank._kernels.lambdarank import lambdarank, lambdarank_work
+from skfairrank._queries import Queries
+from skfairrank._random import draw_keys
+from skfairrank._threads import over_queries
+from skfairrank.policies import Deterministic, expected_utility
+from skfairrank.utilities import Utility
+
+# Halvings of the interval in which lambda lies, once it is known up to a factor of two.
+_N_HALVINGS = 16
+
+
+class FairObjective:
+    r"""Gradient and hessian of the loss :math:`-\sum_q w_q (U(q) - \rho/2 \|h(q) - h(q')\|^2)`, for one round of boosting.
+
+    Rows come first, query by query, then a block of equally many hypothetical rows for each way to make them. With i' the
+    hypothetical row that the adversary chose for row i,
+
+    .. math::
+
+        g_i = -\partial U / \partial h_i + \rho (h_i - h_{i'}), \qquad g_{i'} = -\rho (h_i - h_{i'}),
+
+    and zero for hypothetical rows that were not chosen. Trees divide gradients by hessians: these are the curvature beside
+    :math:`\partial U / \partial h`, plus :math:`\rho` for both partners.
+
+    All of it is multiplied by one number, so that in the first round the mean hessian of rows is 1, as of a squared error: a
+    model's `min_child_weight`, `reg_lambda` or `cat_smooth` then have the meaning of numbers of rows. (LambdaMART's are left as
+    the libraries have them.)
+
+    Parameters
+    ----------
+    batch : Batch
+        All queries.
+    discount : ndarray of float64
+    gradient : PolicyGradient or LambdaRankGradient
+        Where dU/dh comes from, and the curvature.
+    adversary : ListAdversary or None
+        None: there is no regulariser, and there are no hypothetical rows.
+    rng : numpy.random.Generator
+        For the noise of sampled rankings.
+    after_round : callable, optional
+        Called with the history after each round.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        discount: np.ndarray,
+        gradient: PolicyGradient | LambdaRankGradient,
+        adversary: ListAdversary | None,
+        rng: np.random.Generator,
+        after_round: Callable | None = None,
+    ):
+        self.batch, self.discount, self.gradient, self.adversary = batch, discount, gradient, adversary
+        self.rng, self.after_round, self.scale = rng, after_round, 0.0
+        self.history: dict[str, list[float]] = {
+            name: [] for name in ("utility", "regularizer", "query_distance", "lambda")
+        }
+
+    def __call__(self, y_true, y_pred):
+        """Gradient and hessian of all rows, as LightGBM asks for them; `y_true` is not looked at.
+
+        Parameters
+        ----------
+        y_true : ignored
+        y_pred : ndarray of float, shape ((1 + n_hypotheticals) * n_rows,)
+            Scores.
+
+        Returns
+        -------
+        gradient, hessian : ndarray of float32, shape as y_pred
+        """
+        n_rows, sizes = len(self.batch.rows), np.diff(self.batch.offsets)
+        scores = np.asarray(y_pred, dtype=np.float64)
+        h, weight = scores[:n_rows], np.repeat(self.batch.weight, sizes)
+        batch = self.batch._replace(key=draw_keys(self.rng, 1)[0])
+        slope, curvature, utility = self.gradient(batch, h, self.discount)
+        self.scale = self.scale or (_scale(weight * curvature) if self.gradient.is_scaled else 1.0)
+        gradient, hessian = np.zeros(len(scores), np.float32), np.zeros(len(scores), np.float32)
+        gradient[:n_rows] = -self.scale * weight * slope
+        hessian[:n_rows] = self.scale * weight * curvature
+        regularizer = distance = multiplier = 0.0
+        if self.adversary is not None:
+            choice = self.adversary.choose(h, scores[n_rows:].reshape(-1, n_rows))
+            self._add_regularizer(gradient, hessian, choice, self.scale * self.adversary.rho * weight)
+            regularizer = float(0.5 * (weight * np.square(choice.difference)).sum() / len(sizes))
+            distance, multiplier = choice.query_distance, choice.multiplier
+        entries = float(batch.weight @ utility) / len(sizes), regularizer, distance, multiplier
+        for values, entry in zip(self.history.values(), entries, strict=True):
+            values.append(entry)
+        if self.after_round is not None:
+            self.after_round(self.history)
+        return gradient, hessian
+
+    def _add_regularizer(self, gradient, hessian, choice, strength):
+        """Add the regulariser's part, in place; `strength` is that of each row."""
+        n_rows = len(strength)
+        moved = np.flatnonzero(choice.hypothetical >= 0)
+        partners = (choice.hypothetical[moved] + 1) * n_rows + moved
+        pull = strength[moved] * choice.difference[moved]
+        gradient[moved] += pull
+        gradient[partners] -= pull
+        hessian[moved] += strength[moved]
+        hessian[partners] += strength[moved]
+
+
+def _scale(size: np.ndarray) -> float:
+    """What makes the mean hessian of rows 1, of those that have one."""
+    present = size[size > 0]
+    return 1.0 / float(present.mean()) if len(present) else 1.0
+
+
+class Choice(NamedTuple):
+    """What the adversary chose in one round.
+
+    Parameters
+    ----------
+    hypothetical : ndarray of int64, shape (n_rows,)
+        The number of each row's hypothetical row, or -1 where the row meets itself.
+    difference : ndarray of float64, shape (n_rows,)
+        Score of the row less that of its choice, h - h'.
+    query_distance : float
+        Mean over queries of d_Q(q, q'), rows paired with their own hypothetical rows.
+    multiplier : float
+        lambda.
+    """
+
+    hypothetical: np.ndarray
+    difference: np.ndarray
+    query_distance: float
+    multiplier: float
+
+
+class ListAdversary:
+    """The adversary among finitely many hypothetical rows, or the row itself.
+
+    So the dual (Bower et al. 2021, equation 4) is a piecewise linear function of lambda. A round sees all queries: where
+    Algorithm 1 moves lambda by a step for each mini-batch, here lambda is the minimiser of the dual, up to the tolerance of a
+    bisection.
+
+    Chooses for each row the hypothetical row with the largest ``rho / 2 (h - h')^2 - lambda / n_q d_X``, if that pays.
+
+    It pays where it is positive; and where it is 0 and the hypothetical row costs nothing, so that the two of them are tied to
+    each other before any tree has told them apart. The sum over the rows of a query is ``rho / 2 ||h(q) - h(q')||^2 - lambda
+    d_Q(q, q')``, as in Algorithm 1, with d_Q the mean of d_X over the query's n_q rows.
+
+    Parameters
+    ----------
+    distances : sequence of ndarray of float, each of shape (n_rows,)
+        d_X between each row and each of its hypothetical rows, >= 0. Empty: none of them costs anything. The first attack reads
+        them, so that they may be measured while the library reads the rows.
+    sizes : ndarray of int64, shape (n_queries,)
+        Rows of each query; rows are grouped by query.
+    weight : ndarray of float64, shape (n_queries,)
+        Weights of the queries, of mean 1.
+    rho, epsilon : float
+        Strength of the regulariser, and the bound on the mean d_Q, in squared feature units.
+    """
+
+    def __init__(self, distances, sizes, weight, *, rho: float, epsilon: float):
+        self.rho, self.epsilon = rho, epsilon
+        self.distances, self.sizes = distances, sizes
+        self.row_weight = np.repeat(weight, sizes) / len(sizes)
+        self.multiplier = 0.0
+
+    @cached_property
+    def shares(self) -> np.ndarray | None:
+        """What each row costs of its query's d_Q, shape (n_hypotheticals, n_rows); None where no row costs anything."""
+        costs_something = any(values.any() for values in self.distances)
+        return np.array(self.distances) / np.repeat(self.sizes, self.sizes) if costs_something else None
+
+    def choose(self, h: np.ndarray, hypothetical: np.ndarray) -> Choice:
+        """Attack scores.
+
+        Parameters
+        ----------
+        h : ndarray of float64, shape (n_rows,)
+            Scores of the rows.
+        hypothetical : ndarray of float64, shape (n_hypotheticals, n_rows)
+            Scores of their hypothetical rows.
+        """
+        gain = 0.5 * self.rho * np.square(h - hypothetical)
+        chosen, spent = self._respond(gain, 0.0)
+        self.multiplier, last = 0.0, self.multiplier
+        if self.shares is not None and spent > self.epsilon:
+            self.multiplier = self._least_multiplier(gain, self.shares, last)
+            chosen, spent = self._respond(gain, self.multiplier)
+        met = hypothetical[chosen, np.arange(len(h))]
+        return Choice(chosen, np.where(chosen < 0, 0.0, h - met), spent, self.multiplier)
+
+    def _respond(self, gain, multiplier):
+        """The best answer to lambda, -1 for the row itself, and the mean d_Q that it spends."""
+        value = gain if multiplier == 0 else gain - multiplier * self.shares
+        best, rows = value.argmax(axis=0), np.arange(gain.shape[1])
+        if self.shares is None:
+            return best, 0.0
+        price = self.shares[best, rows]
+        is_moved = (value[best, rows] > 0) | (price == 0)
+        return np.where(is_moved, best, -1), float((price * is_moved) @ self.row_weight)
+
+    def _least_multiplier(self, gain, shares, last: float) -> float:
+        """About the least lambda whose answer keeps within the budget; the answer itself always does."""
+        # From here on nothing that costs anything is chosen.
+        ceiling = float(np.max(np.divide(gain, shares, out=np.zeros_like(gain), where=shares > 0)))
+        low, high = 0.0, ceiling
+        for guess in (0.5 * last, 2.0 * last):  # lambda moves little from one round to the next
+            if low < guess < high:
+                low, high = (low, guess) if self._keeps(gain, guess) else (guess, high)
+        for _ in range(_N_HALVINGS if low > 0 else 2 * _N_HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self._keeps(gain, middle) else (middle, high)
+        return high if high < ceiling else ceiling * (1.0 + 1e-9)  # beyond rounding, so that the budget holds
+
+    def _keeps(self, gain, multiplier) -> bool:
+        return self._respond(gain, multiplier)[1] <= self.epsilon
+
+
+class PolicyGradient:
+    """Slope and curvature in the scores: the gradient of the expected utility of the Plackett-Luce policy.
+
+    The expected utility is not concave, so that its own curvature is of no use. In its place stands `SHARE` of the query's mean
+    absolute slope, so that steps keep their length as scores grow apart and slopes become small. (Of two rows with equal scores a
+    share of 1/2 would give the first step of LambdaMART.)
+
+    Parameters
+    ----------
+    gradient : skfairrank._gradients.Gradient
+    """
+
+    #: Whether both are multiplied by one number so that the mean curvature is 1 at first.
+    is_scaled = True
+    #: Chosen by ``rho=0`` beside LGBMRanker (examples/boosting_results.py): 1/2 overfits small data, 1 learns slowly.
+    SHARE = 0.7
+
+    def __init__(self, gradient: Gradient):
+        self.gradient = gradient
+
+    def __call__(self, batch, h, discount):
+        """Slope and curvature of each row, shape (n_rows,), and the utility of each query, shape (n_queries,)."""
+        slope, utility = self.gradient(batch, h, discount)
+        sizes = np.diff(batch.offsets)
+        mean = np.add.reduceat(np.abs(slope), batch.offsets[:-1]) / sizes
+        return slope, np.repeat(self.SHARE * mean, sizes), utility
+
+    def check(self, queries, tables):
+        """Raise ValueError where it can't treat the queries or the utility."""
+        self.gradient.check(queries)
+
+
+class LambdaRankGradient:
+    """Slope and curvature in the scores: LambdaMART's, as LightGBM has them.
+
+    Of pairs of rows, weighed by what their exchange would change of the utility. The utility of a query is that of the list
+    sorted by score.
+    """
+
+    is_scaled = False
+    #: Of a pair one row must be among the first so many; LightGBM's `lambdarank_truncation_level`.
+    N_TOP = 30
+
+    def __call__(self, batch, h, discount):
+        slope, curvature = np.empty(len(h)), np.empty(len(h))
+        arguments = h, batch.offsets, batch.gain, discount, self.N_TOP, slope, curvature
+        over_queries(lambdarank, batch.offsets, lambdarank_work(batch.offsets, self.N_TOP), *arguments)
+        rank = np.arange(len(h)) - np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
+        utility = batch.gain[descending_order(h, batch.offsets)] * discount[rank]
+        return slope, curvature, np.add.reduceat(utility, batch.offsets[:-1])
+
+    def check(self, queries, tables):
+        if tables.continuation is not None or tables.utility is not None:
+            raise ValueError(
+                'gradient="lambdarank" weighs pairs by gains and discounts, and this utility is more: what a row adds depends '
+                'on those above it. Use gradient="plrank", or gradient="reinforce".'
+            )
+
+
+def make_gradient_of_trees(kind: str, n_samples: int) -> PolicyGradient | LambdaRankGradient:
+    """The one of that name: "lambdarank", or those of `skfairrank._gradients`."""
+    return LambdaRankGradient() if kind == "lambdarank" else PolicyGradient(make_gradient(kind, n_samples))
+
+
+class SortedUtility:
+    """Mean over queries of the utility of the rows sorted by descending score; what boosting libraries call a metric.
+
+    Trees give many rows the same score, at first all of them. Such rows share the mean over their orders. For a utility that only
+    whole rankings know they stand in an order drawn once: evaluation sets often lie in the order of their relevances, and the
+    order of rows would then be the best ranking.
+
+    Parameters
+    ----------
+    utility : Utility
+        Named by its class and k, such as "ndcg@10".
+    """
+
+    def __init__(self, utility: Utility):
+        k = getattr(utility, "k", None)
+        self.utility, self.name = utility, type(utility).__name__.lower() + ("" if k is None else f"@{k}")
+
+    def __call__(self, y_true, y_pred, weight, group):
+        """The name, the value, and that more is better, as LightGBM asks.
+
+        Parameters
+        ----------
+        y_true, y_pred : ndarray of float, shape (n_rows,)
+            Relevances and scores, query by query.
+        weight : ignored
+        group : ndarray of int, shape (n_queries,)
+            Numbers of rows.
+        """
+        qid = np.repeat(np.arange(len(group)), group)
+        rows = np.lexsort((np.random.default_rng(0).random(len(qid)), qid))
+        queries = Queries.from_qid(qid, len(qid))
+        tables = self.utility.tables(check_relevance(y_true)[rows], queries.offsets)
+        scores = np.asarray(y_pred, dtype=np.float64)[rows]
+        return self.name, float(expected_utility(Deterministic(), scores, queries, tables).mean()), True

@@ -1,0 +1,143 @@
+"""XGBoost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import _num_samples
+
+from skfairrank._checks import as_values
+from skfairrank.wrappers._library import Library, not_negligible, own_weights, parameters_of
+
+_BINNED = (None, "auto", "hist")
+
+
+class XGBoost(Library):
+    """Its ranker takes no foreign objective, so its parameters train a booster, which is then loaded into a ranker."""
+
+    name, ranker = "XGBoost", "XGBRanker"
+    objectives = ("objective",)
+    models = ("xgb_model",)
+    not_per_row = ("feature_weights", "eval_metric")
+    per_eval_set = ("sample_weight_eval_set", "base_margin_eval_set")
+    absent = np.nan
+    column_weights = ("feature_weights",)
+    weighs_gains = False
+    column_sampling = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
+    fit_arguments = ("verbose",)
+    refused = {
+        ("objective",): (
+            (None, "rank:ndcg"),
+            "the objective is utility minus rho times the regulariser; only rank:ndcg, the default, is understood as that",
+        ),
+        ("booster",): (
+            (None, "gbtree"),
+            "the adversary needs scores to which each round adds one tree: booster must be 'gbtree'",
+        ),
+        ("sampling_method",): (
+            (None, "uniform"),
+            "gradient-based sampling keeps rows with large gradients, and most hypothetical rows have none: use 'uniform'",
+        ),
+        ("scale_pos_weight",): ((None, 1), "rows of a query have no weights by their label: use query_weight in fit"),
+        ("lambdarank_*", "ndcg_*"): (
+            (None,),
+            "it belongs to XGBoost's own objective; here `utility` says what is maximised",
+        ),
+    }
+
+    def prepared(self, arguments, queries):
+        """Rankers take one weight for each query: those of rows, where they agree within queries."""
+        weight = arguments.get("sample_weight")
+        if weight is None or _num_samples(weight) != queries.n_rows or queries.n_rows == queries.n_queries:
+            return arguments
+        values, starts = np.ravel(as_values(weight)), queries.offsets[:-1]
+        if (np.maximum.reduceat(values, starts) != np.minimum.reduceat(values, starts)).any():
+            raise ValueError(
+                "sample_weight differs within queries, and XGBoost's rankers weigh whole queries: give each row of a query the "
+                "same weight, or one weight for each query, in sorted order of the query ids."
+            )
+        return {**arguments, "sample_weight": values[starts]}
+
+    def as_seen(self, column, parameters):
+        mark = parameters.get("missing")
+        has_mark = mark is not None and pd.api.types.is_numeric_dtype(column.dtype)
+        return column.mask(column == mark) if has_mark else column
+
+    def named_categories(self, estimator, arguments):
+        types = parameters_of(estimator).get("feature_types")
+        return set() if types is None or isinstance(types, str) else {j for j, kind in enumerate(types) if kind == "c"}
+
+    def weigh_columns(self, estimator, weights, arguments):
+        if "feature_weights" in parameters_of(estimator):
+            return super().weigh_columns(estimator, weights, arguments)
+        own = own_weights(arguments.get("feature_weights"), "feature_weights", weights.index)  # before 3.0, of `fit`
+        return {**arguments, "feature_weights": not_negligible(weights.to_numpy() * own)}
+
+    def n_rounds(self, estimator):
+        return estimator.get_num_boosting_rounds()
+
+    def boost(self, model, blocks, y, sizes, objective, metric, arguments):
+        import xgboost
+
+        parameters, settings = model.get_params(), model.get_xgb_params()
+        if settings.get("base_score") is None:
+            settings["base_score"] = 0.0  # a constant, which changes no ranking
+        if settings.get("eval_metric") is None:
+            settings["disable_default_eval_metric"] = True
+        weights = settings.pop("feature_weights", None)
+        labels, groups = np.tile(y, blocks.n_blocks), np.tile(sizes, blocks.n_blocks)
+        train = _matrix(parameters, blocks.table(np.float32), labels, groups)
+        if weights is not None:
+            train.set_info(feature_weights=weights)
+        evals = [
+            (_matrix(parameters, rows, labels, np.unique(ids, return_counts=True)[1], train), f"validation_{k}")
+            for k, ((rows, labels), ids) in enumerate(zip(arguments.get("eval_set", ()), arguments.get("eval_qid", ())))
+        ]
+        found: dict = {}
+        booster = xgboost.train(
+            settings,
+            train,
+            num_boost_round=self.n_rounds(model),
+            evals=evals,
+            obj=lambda scores, _: objective(None, scores),
+            custom_metric=_as_metric(metric) if evals else None,
+            maximize=True if evals else None,
+            early_stopping_rounds=parameters.get("early_stopping_rounds"),
+            evals_result=found,
+            verbose_eval=arguments.get("verbose", False),
+            callbacks=parameters.get("callbacks"),
+        )
+        model.load_model(booster.save_raw())
+        for name, value in parameters.items():
+            if getattr(model, name, value) is not value:  # loading has set those that the booster knows
+                setattr(model, name, value)
+        if found:
+            model.evals_result_ = found
+        return model
+
+
+def _matrix(parameters, X, y, sizes, reference=None):
+    import xgboost
+
+    settings = {
+        "label": y,
+        "missing": parameters.get("missing", np.nan),
+        "nthread": parameters.get("n_jobs"),
+        "enable_categorical": bool(parameters.get("enable_categorical")),
+        "feature_types": parameters.get("feature_types"),
+    }
+    if parameters.get("tree_method") in _BINNED and not hasattr(X, "tocsr"):
+        bins = 256 if parameters.get("max_bin") is None else parameters["max_bin"]
+        matrix = xgboost.QuantileDMatrix(X, ref=reference, max_bin=bins, **settings)
+    else:
+        matrix = xgboost.DMatrix(X, **settings)
+    matrix.set_info(group=sizes)
+    return matrix
+
+
+def _as_metric(metric):
+    def custom_metric(scores, matrix):
+        sizes = np.diff(matrix.get_uint_info("group_ptr").astype(np.int64))
+        return metric(matrix.get_label(), scores, None, sizes)[:2]
+
+    return custom_metric
