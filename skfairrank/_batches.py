@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from skfairrank._queries import Queries
+from skfairrank._queries import Queries, blocks_of_queries
 from skfairrank._random import draw_keys
 
-__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches", "OnePass", "Rows", "parts_in_order"]
+__all__ = ["ArrayBatches", "Batch", "BatchStream", "Batches", "OnePass", "Rows"]
 
 
 class Batch(NamedTuple):
@@ -122,21 +122,6 @@ class Batches(Protocol):
 _ROWS, _STEPS = 1 << 16, 512
 
 
-def parts_in_order(offsets: np.ndarray, max_rows: int = _ROWS) -> Iterator[tuple[int, int]]:
-    """All queries in parts of at most so many rows, or of one query: each part as its first query and the one behind its last.
-
-    Parameters
-    ----------
-    offsets : ndarray of int64, shape (n_queries + 1,)
-        Where the rows of each query begin, and where those of the last one end.
-    """
-    last = 0
-    while last < len(offsets) - 1:
-        first = last
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + max_rows, side="right")) - 1)
-        yield first, last
-
-
 class ArrayBatches:
     """Batches from an array, in memory or mapped; X is neither copied nor sorted.
 
@@ -197,7 +182,7 @@ class ArrayBatches:
 
     def in_order(self):
         offsets = self.queries.offsets
-        for first, last in parts_in_order(offsets):
+        for first, last in blocks_of_queries(offsets, _ROWS):
             rows = slice(offsets[first], offsets[last])
             yield Batch(
                 self.X,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +12,6 @@ import sklearn
 from sklearn.utils.fixes import parse_version
 
 from skfairrank._checks import as_floats, as_values, sorted_codes
-
-__all__ = ["Queries"]
 
 REMEDY = (
     "pass qid=, one query id per row. Inside scikit-learn's model selection and pipelines call "
@@ -231,6 +229,14 @@ class Queries:
             )
         return grouped[self.offsets[:-1]]
 
+    def centre(self, values: np.ndarray) -> np.ndarray:
+        """Values of rows grouped by query, less the mean of their query; shape (n_rows,) or (n_rows, n_columns)."""
+        return centred(values, self.offsets)
+
+    def blocks(self, max_rows: int) -> Iterator[tuple[int, int]]:
+        """Queries in blocks of at most so many rows, or of one query: the first query of each, and the one behind its last."""
+        return blocks_of_queries(self.offsets, max_rows)
+
     def group(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Values of rows, reordered query by query (not copied where they are so already)."""
         return values if self.is_grouped else np.take(values, self.order, axis=axis)
@@ -244,6 +250,22 @@ class Queries:
         index[axis] = self.order
         out[tuple(index)] = values
         return out
+
+
+def centred(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """As `Queries.centre`, of rows ``offsets[k]:offsets[k + 1]`` of query k."""
+    sizes = np.diff(offsets)
+    means = np.add.reduceat(values, offsets[:-1], axis=0) / sizes.reshape(-1, *(1,) * (values.ndim - 1))
+    return values - np.repeat(means, sizes, axis=0)
+
+
+def blocks_of_queries(offsets: np.ndarray, max_rows: int) -> Iterator[tuple[int, int]]:
+    """As `Queries.blocks`, of rows ``offsets[k]:offsets[k + 1]`` of query k."""
+    last = 0
+    while last < len(offsets) - 1:
+        first = last
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + max_rows, side="right")) - 1)
+        yield first, last
 
 
 def _one_dimensional(qid, name: str) -> np.ndarray:

@@ -324,10 +324,8 @@ def _sampled_utility(h, queries, tables, n_samples, rng):
             'n_samples="exact" needs a utility of gain, discount and continuation; this one, as AveragePrecision, is known by '
             "the utility of whole rankings. Sample it: n_samples=100."
         )
-    offsets, mean, last = queries.offsets, np.empty(queries.n_queries), 0
-    while last < queries.n_queries:
-        first = last
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
+    offsets, mean = queries.offsets, np.empty(queries.n_queries)
+    for first, last in queries.blocks(_BLOCK):
         rows, key = slice(offsets[first], offsets[last]), draw_keys(rng, 1)[0]
         block = tables._replace(gain=tables.gain[rows])
         of_block = offsets[first : last + 1] - offsets[first]

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfairrank._gains import GAINS, discounts, gains
+from skfairrank._queries import blocks_of_queries
 
 __all__ = [
     "DCG",
@@ -127,10 +128,8 @@ class Utility(BaseEstimator):
         """
         self._validate_params()
         discount = np.asarray(self.discount(int(np.diff(offsets).max())), dtype=np.float64)
-        gain, continuation, last, n_queries = np.empty(len(y)), None, 0, len(offsets) - 1
-        while last < n_queries:
-            first = last
-            last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
+        gain, continuation = np.empty(len(y)), None
+        for first, last in blocks_of_queries(offsets, _BLOCK):
             rows = slice(offsets[first], offsets[last])
             gain[rows], chance = self.gains(y[rows], offsets[first : last + 1] - offsets[first], discount)
             if chance is not None:

@@ -10,8 +10,9 @@ from scipy.optimize import minimize
 from small_tasks import make_task
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
+from skfairrank._queries import centred
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, ExactGaps
-from skfairrank.adversaries._score_distance import about_means, effective_sizes
+from skfairrank.adversaries._score_distance import effective_sizes
 from skfairrank.inspection import invariance_regularizer
 from skfairrank.scores import LinearScore, MLPScore
 
@@ -40,9 +41,9 @@ def metric_of(K=1, d=3, seed=0):
 def test_a_change_that_all_items_of_a_query_share_costs_nothing():
     offsets = np.array([0, 3, 4, 9])
     shared = np.repeat([2.0, -5.0, 1e6], [3, 1, 5])
-    assert about_means(shared, offsets) == pytest.approx(0.0, abs=1e-9)
+    assert centred(shared, offsets) == pytest.approx(0.0, abs=1e-9)
     change = np.random.default_rng(0).normal(size=9)
-    assert about_means(change + shared, offsets) == pytest.approx(about_means(change, offsets), abs=1e-9)
+    assert centred(change + shared, offsets) == pytest.approx(centred(change, offsets), abs=1e-9)
 
 
 @pytest.mark.parametrize("n", range(1, 9))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._checks import warn_caller
-from skfairrank._queries import Queries
+from skfairrank._queries import Queries, centred
 
 __all__ = ["N_NUMBERS", "warn_of_scales"]
 
@@ -32,11 +32,9 @@ def warn_of_scales(X: np.ndarray, queries: Queries, names=None) -> None:
     """
     n_rows = min(queries.n_rows, max(100, N_NUMBERS // X.shape[1]))
     n_queries = int(np.searchsorted(queries.offsets, n_rows))
-    starts = queries.offsets[:n_queries]
-    sizes = np.diff(np.append(starts, n_rows))
     values = X[queries.order[:n_rows]].astype(np.float64)
     largest = np.abs(values).max(axis=0)
-    values -= np.repeat(np.add.reduceat(values, starts, axis=0) / sizes[:, None], sizes, axis=0)
+    values = centred(values, np.append(queries.offsets[:n_queries], n_rows))
     deviation = np.sqrt(np.einsum("ij,ij->j", values, values) / n_rows)
     most = (values.max(axis=0) - values.min(axis=0)) / 2.0
     varies = np.flatnonzero(deviation > 1e-6 * largest)

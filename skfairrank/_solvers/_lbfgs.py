@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from skfairrank._gradients import SubsetSum
+from skfairrank._queries import centred
 from skfairrank._solvers._problem import HISTORY, Problem, TrainingState, utility_and_slope
 from skfairrank._threads import one_blas_thread
 
@@ -56,9 +57,9 @@ def _deviation_within_queries(batches) -> np.ndarray:
     """Root mean square of each feature about the mean of its query; 1 where that is zero up to rounding."""
     squares, largest = np.zeros(batches.n_features), np.zeros(batches.n_features)
     for batch in batches.in_order():  # in the order of queries: sums do not depend on that of the rows
-        X, sizes = batch.X[batch.rows].astype(np.float64), np.diff(batch.offsets)
+        X = batch.X[batch.rows].astype(np.float64)
         np.maximum(largest, np.abs(X).max(axis=0), out=largest)
-        X -= np.repeat(np.add.reduceat(X, batch.offsets[:-1], axis=0) / sizes[:, None], sizes, axis=0)
+        X = centred(X, batch.offsets)
         squares += (X * X).sum(axis=0)
     deviation = np.sqrt(squares / batches.sizes.sum())
     return np.where(deviation > 1e-12 * largest, deviation, 1.0)

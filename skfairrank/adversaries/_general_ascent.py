@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels.linear import BETA1, BETA2, TINY, adam_factors, climb_rows
+from skfairrank._queries import centred
 from skfairrank.adversaries._pairing import Pairing
-from skfairrank.adversaries._score_distance import about_means
 
 __all__ = ["GeneralAscent", "Items", "adam", "affordable"]
 
@@ -136,7 +136,7 @@ class Items:
     def change_to(self, h):
         """The same from the scores h of Z."""
         change = h - self.h
-        return about_means(change, self.batch.offsets) if self.is_centered else change
+        return centred(change, self.batch.offsets) if self.is_centered else change
 
     def slope(self, Z):
         """Gradient of rho/2 times the sum of squared changes in each item's z."""

@@ -13,9 +13,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from skfairrank._queries import centred
 from skfairrank.adversaries._box import Box
 from skfairrank.adversaries._plausible import Reach
-from skfairrank.adversaries._score_distance import about_means
 
 __all__ = ["Rows", "ascend_among"]
 
@@ -153,7 +153,7 @@ def _in_budget(budget, w, rows, n_steps, n_starts, rng):
 
     def change(D):
         change = D @ w
-        return about_means(change, rows.offsets) if rows.is_centered else change
+        return centred(change, rows.offsets) if rows.is_centered else change
 
     best = 0.0
     for _ in range(n_starts):

@@ -8,16 +8,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-__all__ = ["SCORE_DISTANCE", "about_means", "effective_sizes"]
+__all__ = ["SCORE_DISTANCE", "effective_sizes"]
 
 #: The constraint on the parameter `score_distance`.
 SCORE_DISTANCE = [StrOptions({"squared", "centered"})]
-
-
-def about_means(values, offsets) -> np.ndarray:
-    """Values less the mean of their query; rows ``offsets[q]`` to ``offsets[q + 1] - 1`` belong to query q."""
-    sizes = np.diff(offsets)
-    return values - np.repeat(np.add.reduceat(values, offsets[:-1]) / sizes, sizes)
 
 
 def effective_sizes(sizes, score_distance) -> np.ndarray:

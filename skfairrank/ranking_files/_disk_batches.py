@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._batches import Batch, BatchStream, Rows, parts_in_order
-from skfairrank._queries import Queries
+from skfairrank._batches import Batch, BatchStream, Rows
+from skfairrank._queries import Queries, blocks_of_queries
 from skfairrank.ranking_files._row_file import RowFile
 
 __all__ = ["DiskBatches"]
@@ -77,7 +77,7 @@ class DiskBatches:
 
     def in_order(self):
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
-        for first, last in parts_in_order(offsets):
+        for first, last in blocks_of_queries(offsets, 1 << 16):
             X, rows, gain, continuation = self.read(np.arange(first, last))
             numbers, weights = self.numbers[first:last], self.weights[first:last]
             own = offsets[first : last + 1] - offsets[first]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skfairrank._batches import parts_in_order
 from skfairrank._checks import check_magnitude, check_relevance
 from skfairrank._exposure import disparity_coefficients
+from skfairrank._queries import blocks_of_queries
 from skfairrank._sensitive import check_groups
 from skfairrank.ranking_files._disk_batches import DiskBatches
 from skfairrank.ranking_files._query_table import Table
@@ -171,7 +171,7 @@ class RankingSource(ABC):
             If rows are not what was said; at the end, if they have changed on the disk meanwhile.
         """
         table, before = self._table(), self._known["stamp"]
-        yield from self._read_chunks(table, parts_in_order(table.starts, max_rows))
+        yield from self._read_chunks(table, blocks_of_queries(table.starts, max_rows))
         self._check_stamp(before)
 
     # What derived classes read.
@@ -347,7 +347,7 @@ class RankingSource(ABC):
     @staticmethod
     def _coefficients(starts, sizes, y, group):
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        for first, last in parts_in_order(offsets):
+        for first, last in blocks_of_queries(offsets, 1 << 16):
             rows, own = (starts[first:last], sizes[first:last]), offsets[first : last + 1] - offsets[first]
             yield disparity_coefficients(y.read(*rows), group.read(*rows).astype(np.int64), own)[0]
 

@@ -76,12 +76,10 @@ class Curve:
         """Root of the scores' mean variance within queries; 0 where they differ within none."""
         if not self.queries.differ_within(self.scores).any():
             return 0.0
-        starts, sizes = self.queries.offsets[:-1], self.queries.sizes
-        from_first = self.scores - np.repeat(self.scores[starts], sizes)
+        from_first = self.scores - np.repeat(self.scores[self.queries.offsets[:-1]], self.queries.sizes)
         largest = float(np.abs(from_first).max())
         s = from_first / largest  # squares of very large and very small differences neither overflow nor vanish
-        means = np.add.reduceat(s, starts) / sizes
-        return float(np.sqrt(np.mean((s - np.repeat(means, sizes)) ** 2))) * largest
+        return float(np.sqrt(np.mean(self.queries.centre(s) ** 2))) * largest
 
     def loss(self, temperature: float) -> float:
         """Expected NDCG of the sorted lists less that of the policy."""
