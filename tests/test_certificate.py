@@ -490,7 +490,7 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, confidence=2, **kw)
     with pytest.raises(ValueError, match="qid has 2 entries"):
         fairness_certificate(ranker, X, qid=[0, 1], hypotheticals=flip)
-    with pytest.raises(TypeError, match="no function"):
+    with pytest.raises(TypeError, match="hypothetical rows must be a table like X"):
         fairness_certificate(ranker, X, qid=qid, hypotheticals="flip")
     with pytest.raises(TypeError, match="no setting 'n_samples'"):
         fairness_certificate(ranker, X, n_samples=10, **kw)
@@ -669,7 +669,7 @@ def test_display(task):
     pd.testing.assert_frame_equal(same.certificate.per_query, found.per_query)
     unbounded = CertificateDisplay.from_estimator(ranker, X, qid=qid, hypotheticals=flip, statistic="score_change")
     assert unbounded.bound_ is None
-    with pytest.raises(ValueError, match="empty dict"):
+    with pytest.raises(ValueError, match="no hypothetical rows"):
         CertificateDisplay.from_predictions(ranker.predict(X), {}, qid=qid)
     plt.close("all")
 

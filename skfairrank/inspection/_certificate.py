@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
-from sklearn.utils.validation import _num_samples
 
-from skfairrank._candidates import as_table, with_effect
-from skfairrank._checks import check_scores, warn_caller
-from skfairrank._queries import Queries
-from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
+from skfairrank._candidates import as_table
+from skfairrank._checks import warn_caller
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
 from skfairrank.inspection._moves import unfairness_under_attack
-from skfairrank.inspection._order_changes import STATISTICS
-from skfairrank.metrics._predictions import ranking_scores
-
-__all__ = ["FairnessCertificate", "certificate_of_scores", "fairness_certificate", "fitted_hypotheticals"]
+from skfairrank.inspection._order_changes import STATISTICS, Worst
+from skfairrank.inspection._rankings import Rankings
 
 _MEANING = {
     "discordance": "pairs of items change order",
@@ -67,8 +59,8 @@ class FairnessCertificate:
                 "no bound for new queries, since this statistic has no largest value",
             )
         return (
-            f"{_percent(self.value)} of {_MEANING[self.statistic]}, {where}",
-            f"at most {_percent(self.upper_bound)} for new queries, with {100 * self.confidence:.6g}% confidence",
+            f"{100 * self.value:.2f}% of {_MEANING[self.statistic]}, {where}",
+            f"at most {100 * self.upper_bound:.2f}% for new queries, with {100 * self.confidence:.6g}% confidence",
         )
 
     def __repr__(self) -> str:
@@ -76,22 +68,19 @@ class FairnessCertificate:
 
     def _repr_html_(self) -> str:
         seen, bound = self._sentences()
-        rows = [
-            ("Seen", seen),
-            ("Bound", bound),
-            ("Hypotheticals", ", ".join(self.hypotheticals)),
-            ("Statistic", self.statistic),
-        ]
-        cells = "".join(
-            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in rows
-        )
-        return f"<table><caption>Fairness certificate</caption><tbody>{cells}</tbody></table>"
+        facts = {
+            "Seen": seen,
+            "Bound": bound,
+            "Hypotheticals": ", ".join(self.hypotheticals),
+            "Statistic": self.statistic,
+        }
+        with pd.option_context("display.max_colwidth", None):
+            return pd.Series(facts, name="Fairness certificate").to_frame().to_html()
 
 
 def fairness_certificate(
     ranker,
-    X,
+    X=None,
     *,
     qid,
     hypotheticals=None,
@@ -124,17 +113,20 @@ def fairness_certificate(
 
     Parameters
     ----------
-    ranker : fitted estimator
-        Anything with `predict` or `decision_function`: ours, boosted trees, pipelines, searches.
-    X : table, shape (n_rows, n_features)
-        An array or DataFrame as the ranker takes it.
+    ranker : fitted estimator, or scores of shape (n_rows,)
+        Anything with `predict` or `decision_function`: ours, boosted trees, pipelines, searches. Or the scores of a ranking that
+        comes without an estimator; then the hypotheticals are scores, too.
+    X : table, shape (n_rows, n_features), optional
+        An array or DataFrame as the ranker takes it. Scores need none.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
-    hypotheticals : callable, list or dict of callables, or Hypotheticals, optional
-        Functions X -> X', such as one that sets sex to another value in every row. A `skfairrank.hypotheticals.Hypotheticals`
-        that is fitted is used as it is; if it learns from data (neighbours, a metric, a range), fit it on training rows first.
-    X_hypothetical : table like X, or list or dict of tables, optional
-        Hypothetical rows that one has, such as ``nearest_queries(...).hypothetical(X_train)``.
+    hypotheticals : function, table, scores, list or dict of these, or Hypotheticals, optional
+        What the items might as well have been: functions X -> X', such as one that sets sex to another value in all rows (it gets
+        a copy); tables like X, such as ``nearest_queries(...).hypothetical(X_train)``; or hypothetical scores. A
+        `skfairrank.hypotheticals.Hypotheticals` that is fitted is used as it is; if it learns from data (neighbours, a metric, a
+        range), fit it on training rows first.
+    X_hypothetical : table like X, optional
+        Hypothetical rows.
     sensitive_features : array-like, shape (n_rows,), optional
         The group of each row, for a ranker that asks for it when it predicts (`skfairrank.postprocessing`). Hypothetical rows
         keep the group of the rows whose place they take: what such a ranker does to a person whose group changes is not asked.
@@ -183,132 +175,60 @@ def fairness_certificate(
     <FairnessCertificate: 50.50% of pairs of items change order, on the average of 100 queries; at most 55.35% for new queries,
     with 95% confidence>
     """
-    if statistic not in STATISTICS:
-        raise ValueError(f"statistic={statistic!r}: choose one of {list(STATISTICS)}.")
+    X = X if X is None else as_table(X)
+    check_statistic(statistic)
     confidence = check_confidence(confidence)
     if adversary is None and (
         adversary_settings or (metric is not None and hypotheticals is None and X_hypothetical is None)
     ):
         adversary = "ascent"
-    X = as_table(X)
-    queries = Queries.from_qid(qid, X.shape[0])
-    metadata = {"qid": qid, "sensitive_features": _one_per_row(sensitive_features, queries)}
-    s = _grouped_scores(ranker, X, metadata, queries, "scores of X")
-    worst = _Worst(queries)
+    rankings = Rankings(ranker, X, qid=qid, sensitive_features=sensitive_features)
+    if len(rankings.scores) != 1:
+        raise ValueError(f"A certificate is of one ranker, and ranker holds {list(rankings.scores)}: choose one.")
+    ((name, s),) = rankings.scores.items()
+    worst = Worst(s, rankings.queries, statistic)
     if hypotheticals is not None or X_hypothetical is not None or adversary is None:
-        sets = fitted_hypotheticals(hypotheticals, X, metric).candidates(X, X_hypothetical)
-        for name, rows in with_effect(X, sets):
-            other = _grouped_scores(ranker, rows, metadata, queries, f"scores of the hypothetical {name!r}")
-            worst.add(name, STATISTICS[statistic](s, other, queries))
+        for hypothetical in rankings.hypotheticals(hypotheticals, X_hypothetical, metric):
+            worst.add(hypothetical.name, rankings.under(hypothetical)[name])
     if adversary is not None:
         found = unfairness_under_attack(
             ranker,
             X,
             s,
-            queries,
+            rankings.queries,
             metric=metric,
             adversary=adversary,
             statistic=statistic,
             random_state=random_state,
             **adversary_settings,
         )
-        worst.add(adversary, found)
-    return worst.certificate(statistic, confidence, queries.weights(query_weight))
+        worst.add_values(adversary, found)
+    return certificate_of(worst, confidence, rankings.queries.weights(query_weight))
 
 
-def certificate_of_scores(
-    s, hypothetical_scores, *, qid, statistic="discordance", confidence=0.95
-) -> FairnessCertificate:
-    """`fairness_certificate` of scores that one has.
-
-    Parameters
-    ----------
-    s : array-like, shape (n_rows,)
-    hypothetical_scores : array-like of shape (n_rows,), or mapping of name to array
-    qid : array-like, shape (n_rows,)
-    statistic, confidence
-        See `fairness_certificate`.
-    """
+def check_statistic(statistic) -> None:
     if statistic not in STATISTICS:
         raise ValueError(f"statistic={statistic!r}: choose one of {list(STATISTICS)}.")
-    confidence, s = check_confidence(confidence), check_scores(s, name="s")
-    queries = Queries.from_qid(qid, len(s))
-    worst, grouped = _Worst(queries), queries.group(s)
-    named = hypothetical_scores if isinstance(hypothetical_scores, Mapping) else {"hypothetical": hypothetical_scores}
-    if not named:
-        raise ValueError("hypothetical_scores is an empty dict: give at least one array of scores.")
-    for name, other in named.items():
-        other = _check_length(check_scores(other, name=f"hypothetical_scores {name!r}"), queries, f"{name!r}")
-        worst.add(str(name), STATISTICS[statistic](grouped, queries.group(other), queries))
-    return worst.certificate(statistic, confidence, None)
 
 
-class _Worst:
-    """The largest unfairness of each query so far, and the name of the hypothetical that has it."""
-
-    def __init__(self, queries: Queries):
-        self.queries = queries
-        self.names: list[str] = []
-        self.unfairness = np.zeros(queries.n_queries)
-        self.which = np.full(queries.n_queries, None, dtype=object)
-
-    def add(self, name: str, unfairness: np.ndarray) -> None:
-        is_worse = unfairness > self.unfairness
-        self.unfairness[is_worse], self.which[is_worse] = unfairness[is_worse], name
-        self.names.append(name)
-
-    def certificate(self, statistic, confidence, weight) -> FairnessCertificate:
-        values = self.unfairness
-        if statistic != "score_change" and self.queries.sizes.max() == 1:
-            warn_caller(
-                f"Each of the {len(values)} rows is a query of its own, so that there is no order to change, and the certificate "
-                "says nothing: qid must be equal for rows that compete with each other."
-            )
-        bound = None if statistic == "score_change" else upper_confidence_bound(values, confidence, weight=weight)
-        per_query = pd.DataFrame(
-            {"qid": self.queries.ids, "unfairness": values, "hypothetical": pd.Series(self.which, dtype=object)}
+def certificate_of(worst: Worst, confidence: float, weight=None) -> FairnessCertificate:
+    """What the worst hypotheticals of the queries say of new ones."""
+    values, queries = worst.unfairness, worst.queries
+    has_bound = worst.statistic != "score_change"
+    if has_bound and queries.sizes.max() == 1:
+        warn_caller(
+            f"Each of the {len(values)} rows is a query of its own, so that there is no order to change, and the certificate "
+            "says nothing: qid must be equal for rows that compete with each other."
         )
-        value = float(np.average(values, weights=weight))
-        return FairnessCertificate(value, bound, len(values), confidence, statistic, per_query, self.names)
-
-
-def fitted_hypotheticals(hypotheticals, X, metric) -> Hypotheticals:
-    """Hypotheticals as a user gave them, fitted where that teaches them nothing about the audited queries."""
-    chosen = check_hypotheticals(hypotheticals)
-    if hasattr(chosen, "names_"):
-        return chosen
-    learns = chosen.n_neighbors or isinstance(chosen.feature_range, str)
-    if learns or (chosen.needs_metric and _would_be_learned(metric if chosen.metric is None else chosen.metric)):
-        raise ValueError(
-            "hypotheticals learns from rows, and is not fitted: fit it on training rows first. What it would learn from the "
-            "audited queries makes them depend on each other, and then the bound does not hold for new ones."
-        )
-    return clone(chosen).fit(X, metric=metric)
-
-
-def _would_be_learned(metric) -> bool:
-    """Whether a fair metric is yet to be learned from rows: none is given, or one that is neither fitted nor directions."""
-    return metric is None or (hasattr(metric, "fit") and not hasattr(metric, "basis_"))
-
-
-def _grouped_scores(ranker, X, metadata, queries, name):
-    scores = check_scores(ranking_scores(ranker, X, **metadata), name=name)
-    return queries.group(_check_length(scores, queries, name))
-
-
-def _one_per_row(labels, queries):
-    if labels is not None and _num_samples(labels) != queries.n_rows:
-        raise ValueError(
-            f"sensitive_features has {_num_samples(labels)} entries for {queries.n_rows} rows: give one group label per row of X."
-        )
-    return labels
-
-
-def _check_length(scores, queries, name):
-    if len(scores) != queries.n_rows:
-        raise ValueError(f"{name}: there are {len(scores)} for {queries.n_rows} rows: one score per row was expected.")
-    return scores
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f}%"
+    names = np.array([*worst.names, None], dtype=object)
+    return FairnessCertificate(
+        value=float(np.average(values, weights=weight)),
+        upper_bound=upper_confidence_bound(values, confidence, weight=weight) if has_bound else None,
+        n_queries=len(values),
+        confidence=confidence,
+        statistic=worst.statistic,
+        per_query=pd.DataFrame(
+            {"qid": queries.ids, "unfairness": values, "hypothetical": pd.Series(names[worst.which], dtype=object)}
+        ),
+        hypotheticals=worst.names,
+    )

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from skfairrank.inspection._certificate import FairnessCertificate, certificate_of_scores, fairness_certificate
+from skfairrank.inspection._certificate import FairnessCertificate, fairness_certificate
 from skfairrank.inspection._plot import COLORS, axes_for, legend_outside
 
 __all__ = ["CertificateDisplay"]
@@ -106,7 +106,9 @@ class CertificateDisplay:
         -------
         display : CertificateDisplay
         """
-        certificate = certificate_of_scores(s, hypothetical_scores, qid=qid, statistic=statistic, confidence=confidence)
+        certificate = fairness_certificate(
+            s, qid=qid, hypotheticals=hypothetical_scores, statistic=statistic, confidence=confidence
+        )
         return cls(certificate, name=name).plot(ax=ax, **plot_params)
 
     def plot(self, ax=None, *, color=COLORS[0], legend=True):

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
-from skfairrank._checks import check_relevance, check_scores
+from skfairrank._checks import check_relevance
 from skfairrank._gains import discounts
-from skfairrank._queries import Queries
 from skfairrank._sensitive import check_group_columns
+from skfairrank.inspection._rankings import Rankings
 from skfairrank.metrics._per_query import PerQuery
-from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.policies import expected_exposure, make_policy
-
-__all__ = ["exposure_by_group"]
 
 
 def exposure_by_group(
-    estimator,
-    X,
-    y,
+    rankers,
+    X=None,
+    y=None,
     *,
     qid,
     sensitive_features,
@@ -49,8 +44,10 @@ def exposure_by_group(
 
     Parameters
     ----------
-    estimator : fitted estimator, or dict of name to fitted estimator
-    X : array-like, shape (n_rows, n_features)
+    rankers : fitted estimator, scores, or dict of name to estimator or scores
+        As for `audit`.
+    X : table, shape (n_rows, n_features), optional
+        What estimators score. Scores need none.
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     qid : array-like, shape (n_rows,)
@@ -94,78 +91,54 @@ def exposure_by_group(
     a         0.815    0.5           0.417           0.5
     b         0.783    1.0           0.583           0.5
     """
-    named = dict(estimator) if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
-    if not named:
-        raise ValueError("estimator is an empty dict: give at least one fitted ranker.")
     y = check_relevance(y)
-    queries = Queries.from_qid(qid, len(y))
-    attributes = _attributes(sensitive_features, len(y), crossed)
-    chosen, weight = make_policy(policy, n_samples=n_samples, random_state=random_state), queries.weights(query_weight)
-    top = (discounts(int(queries.sizes.max()), k) > 0).astype(np.float64)
-    rows = {}
-    for name, fitted in named.items():
-        known = {
-            "qid": qid,
-            "sensitive_features": sensitive_features,
-        }  # for a ranker that asks for them when it predicts
-        s = check_scores(ranking_scores(fitted, X, **known), name="scores of X")
-        if len(s) != len(y):
-            raise ValueError(f"X has {len(s)} rows and y has {len(y)}: they must describe the same rows.")
-        s = queries.group(s)
-        own = own_policy(fitted, X, **known)
-        shown = chosen if own is None else own
-        exposure, in_top = expected_exposure(shown, s, queries), shown.expected_discounts(s, queries, top)
-        for attribute, (labels, codes) in attributes.items():
-            columns = _Columns(queries, queries.group(codes), queries.group(y), exposure, in_top, int(k))
-            for g, label in enumerate(labels):
-                rows[name, attribute, label] = columns.of_group(g, weight)
-    return pd.DataFrame(
-        list(rows.values()), index=pd.MultiIndex.from_tuples(list(rows), names=["ranker", "attribute", "group"])
-    )
-
-
-class _Columns:
-    """Sums over the items of each group in each query."""
-
-    def __init__(self, queries: Queries, group, y, exposure, in_top, k):
-        self.group, self.places, self.sizes = group, np.minimum(queries.sizes, k), queries.sizes
-        self.values, self.which = (
-            (np.ones(len(y)), y, exposure, in_top),
-            np.repeat(np.arange(len(self.sizes)), self.sizes),
-        )
-
-    def of_group(self, g: int, weight) -> dict[str, float]:
-        rows = np.flatnonzero(self.group == g)
-        count, merit, exposure, in_top = (
-            np.bincount(self.which[rows], weights=values[rows], minlength=len(self.sizes)) for values in self.values
-        )
-        here, everywhere = count > 0, np.ones(len(count), bool)
-        measures = {
-            "exposure": (exposure / np.maximum(count, 1), here),
-            "merit": (merit / np.maximum(count, 1), here),
-            "exposure_per_merit": (exposure / np.where(merit > 0, merit, 1.0), merit > 0),
-            "share_of_items": (count / self.sizes, everywhere),
-            "share_of_top": (in_top / self.places, everywhere),
-        }
-        row: dict[str, float] = {"n_items": len(rows), "n_queries": int(here.sum())}
-        for name, (values, defined) in measures.items():
-            measure = PerQuery(values, defined, name, "", is_selective=True).weighted(weight)
-            row |= {name: measure.mean, f"{name}_se": measure.standard_error}
-        return row
-
-
-def _attributes(sensitive_features, n_rows: int, crossed: bool) -> dict:
-    """(labels, codes) of each attribute by its name, and of their crossing."""
-    found: dict = check_group_columns(sensitive_features, n_rows, compared_by="this table")
+    rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
+    attributes = check_group_columns(sensitive_features, len(y), compared_by="this table")
     if crossed:
-        if len(found) < 2:
+        if len(attributes) < 2:
             raise ValueError(
                 "crossed=True needs at least two attributes: give a DataFrame, or a dict of name to groups."
             )
-        codes = np.column_stack([codes for _, codes in found.values()])
-        cells, crossing = np.unique(codes, axis=0, return_inverse=True)
-        labels = [
-            ", ".join(str(known[code]) for (known, _), code in zip(found.values(), cell, strict=True)) for cell in cells
-        ]
-        found[" x ".join(map(str, found))] = (labels, np.ravel(crossing))
-    return found
+        attributes |= {" x ".join(attributes): _crossed(list(attributes.values()))}
+    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
+    return exposure_table(rankings, y, attributes, chosen, k, rankings.queries.weights(query_weight))
+
+
+def exposure_table(rankings: Rankings, y, attributes: dict, policy, k: int, weight=None) -> pd.DataFrame:
+    """`exposure_by_group` of checked arguments; `attributes` holds (labels, codes of the rows) by name."""
+    queries = rankings.queries
+    y, top = queries.group(y), (discounts(int(queries.sizes.max()), k) > 0).astype(np.float64)
+    places, query = np.minimum(queries.sizes, int(k)), np.repeat(np.arange(queries.n_queries), queries.sizes)
+    rows: dict = {}
+    for name, s in rankings.scores.items():
+        shown = rankings.policy(name) or policy
+        exposure, in_top = expected_exposure(shown, s, queries), shown.expected_discounts(s, queries, top)
+        for attribute, (labels, codes) in attributes.items():
+            codes = queries.group(codes)
+            for g, label in enumerate(labels):
+                member = (codes == g).astype(np.float64)
+                count, merit, seen, first = (
+                    np.bincount(query, weights=member * values) for values in (np.ones(len(y)), y, exposure, in_top)
+                )
+                here, everywhere = count > 0, np.ones(len(count), bool)
+                measures = {
+                    "exposure": (seen / np.maximum(count, 1), here),
+                    "merit": (merit / np.maximum(count, 1), here),
+                    "exposure_per_merit": (seen / np.where(merit > 0, merit, 1.0), merit > 0),
+                    "share_of_items": (count / queries.sizes, everywhere),
+                    "share_of_top": (first / places, everywhere),
+                }
+                row = {"n_items": int(count.sum()), "n_queries": int(here.sum())}
+                for column, (values, defined) in measures.items():
+                    one = PerQuery(values, defined, column, "", is_selective=True).weighted(weight)
+                    row |= {column: one.mean, f"{column}_se": one.standard_error}
+                rows[name, attribute, label] = row
+    index = pd.MultiIndex.from_tuples(list(rows), names=["ranker", "attribute", "group"])
+    return pd.DataFrame(list(rows.values()), index=index)
+
+
+def _crossed(attributes: list) -> tuple:
+    """Labels and codes of the combinations of groups that occur."""
+    cells, codes = np.unique(np.column_stack([codes for _, codes in attributes]), axis=0, return_inverse=True)
+    labels = [", ".join(str(known[code]) for (known, _), code in zip(attributes, cell, strict=True)) for cell in cells]
+    return labels, np.ravel(codes)

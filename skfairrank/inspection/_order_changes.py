@@ -11,8 +11,6 @@ from skfairrank._kernels.metrics import inversions
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 
-__all__ = ["STATISTICS", "of_intervals"]
-
 
 def discordance(s, other, queries: Queries) -> np.ndarray:
     """Share of pairs of items that change order, |sign(s_i - s_j) - sign(s'_i - s'_j)| / 2 on the average; 0 for one item.
@@ -85,6 +83,43 @@ STATISTICS: dict[str, Callable[[np.ndarray, np.ndarray, Queries], np.ndarray]] =
     "displacement": displacement,
     "score_change": score_change,
 }
+
+
+class Worst:
+    """Of each query the hypothetical that changes it most, by one statistic.
+
+    Attributes
+    ----------
+    names : list of str
+        The hypotheticals so far.
+    unfairness : ndarray, shape (n_queries,)
+    which : ndarray of int, shape (n_queries,)
+        The number of the worst hypothetical, the first of several; -1 where none changes anything.
+    scores : ndarray, shape (n_rows,)
+        Scores under the worst hypothetical, grouped by query; under the first one where none changes anything.
+    """
+
+    def __init__(self, s, queries: Queries, statistic: str):
+        self.s, self.queries, self.statistic = s, queries, statistic
+        self.names: list[str] = []
+        self.unfairness, self.which = np.zeros(queries.n_queries), np.full(queries.n_queries, -1)
+        self.scores = s
+
+    def add(self, name: str, other) -> np.ndarray:
+        """The statistic of each query under the next hypothetical, whose scores are `other`."""
+        found = STATISTICS[self.statistic](self.s, other, self.queries)
+        is_worse = self.add_values(name, found)
+        is_first = len(self.names) == 1
+        self.scores = other if is_first else np.where(np.repeat(is_worse, self.queries.sizes), other, self.scores)
+        return found
+
+    def add_values(self, name: str, unfairness) -> np.ndarray:
+        """Whether each query is changed more than by all hypotheticals so far."""
+        is_worse = unfairness > self.unfairness
+        self.unfairness = np.where(is_worse, unfairness, self.unfairness)
+        self.which[is_worse] = len(self.names)
+        self.names.append(name)
+        return is_worse
 
 
 def of_intervals(statistic: str, s, low, high, queries: Queries) -> np.ndarray:

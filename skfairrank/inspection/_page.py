@@ -1,0 +1,379 @@
+"""The page of an `AuditReport`: tables by pandas, pictures by the Displays, sentences in ``report.html.jinja``."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import warnings
+from html import escape
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+_MISSING = "–"
+_ROWS = 30  # of a table of hypotheticals
+_PLACES, _MOVERS = 12, 3  # of a list: the first places are shown, and the items that move most
+_AUDIT = {"ndcg": "NDCG", "stochastic_ndcg": "Stochastic NDCG", "tau": "Kendall's tau", "score_change": "Score change"}
+_GAPS = {"disparity": "Exposure per relevance, gap", "exposure_difference": "Exposure, gap"}
+
+
+def page(report, *, title: str, date: str | None, is_whole: bool) -> str:
+    """The page as a file, or what a notebook shows: the page without what surrounds it.
+
+    Raises
+    ------
+    ImportError
+        If jinja2 or matplotlib is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise ImportError(
+            f"The page of an audit report needs {error.name}, which is not installed: pip install jinja2 matplotlib (or, in a "
+            'clone of skfairrank, pip install ".[plots]"). The tables, such as report.table and report.exposure, need neither.'
+        ) from error
+    from skfairrank import __version__
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment.filters |= {one.__name__: one for one in (percent, at_most, decimal, count, listed)}
+    template = environment.from_string(files(__package__).joinpath("report.html.jinja").read_text(encoding="utf-8"))
+    return template.render(
+        title=title,
+        date=date,
+        is_whole=is_whole,
+        version=__version__,
+        facts=report.facts,
+        k=report.facts["k"],
+        sure=f"{100 * report.facts['confidence']:.6g}%",
+        rankers=list(report.table.index),
+        ndcg=report.table["ndcg"].to_dict(),
+        certificates=report.certificates,
+        first=report.top_certificates,
+        hypotheticals=_hypotheticals(report),
+        groups=_groups(report),
+        tables=_tables(report),
+        pictures=_pictures(report),
+        lists=[_worst_list(report, *key, items) for key, items in _lists(report)],
+    )
+
+
+# Words
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in per cent, by default with one decimal.
+
+    >>> percent(0.0342), percent(0.0), percent(0.0001), percent(0.951, 0)
+    ('3.4%', '0%', 'less than 0.1%', '95%')
+    """
+    if math.isnan(share):
+        return _MISSING
+    if 0.0 < share < 0.001:
+        return "less than 0.1%"
+    return f"{100 * share:.{digits}f}%".replace(".0%", "%")
+
+
+def at_most(bound: float) -> str:
+    """An upper bound in per cent, rounded up, so that it remains one.
+
+    >>> at_most(0.05201), at_most(0.052)
+    ('5.3%', '5.2%')
+    """
+    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f}%".replace(".0%", "%")
+
+
+def decimal(value: float, digits: int = 3) -> str:
+    """A number, or a dash where there is none."""
+    return _MISSING if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def count(n: int, one: str, several: str | None = None) -> str:
+    """A number of things.
+
+    >>> count(1, "list"), count(2500, "list")
+    ('1 list', '2,500 lists')
+    """
+    return f"{n:,} {one if n == 1 else several or one + 's'}"
+
+
+def listed(names) -> str:
+    """Names as a sentence has them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+# What the sentences need
+
+
+def _hypotheticals(report) -> list[tuple]:
+    """Names, and the share of the rows that each changes."""
+    if report.hypotheticals.empty:
+        return []
+    return list(report.hypotheticals["rows_changed"].groupby(level="hypothetical", sort=False).first().items())
+
+
+def _groups(report) -> dict:
+    """Of each attribute by each ranker: mean exposures, and the least and most exposed group with the ratio of their numbers."""
+    if report.exposure is None:
+        return {}
+    found: dict = {}
+    for (attribute, ranker), rows in report.exposure.groupby(level=["attribute", "ranker"], sort=False):
+        rows = rows.droplevel(["ranker", "attribute"])
+        exposure, merit = rows["exposure"].dropna(), rows["merit"]
+        shown = exposure if len(exposure) <= 4 else exposure.loc[[exposure.idxmax(), exposure.idxmin()]]
+        of_ranker = {"exposure": [f"{group} {decimal(value, 2)}" for group, value in shown.items()], "ratio": math.nan}
+        if len(exposure) > 1 and exposure.max() > 0:
+            least, most = exposure.idxmin(), exposure.idxmax()
+            of_ranker |= {"least": least, "most": most, "ratio": exposure.min() / exposure.max()}
+            of_ranker["merit"] = merit[least] / merit[most] if merit[most] > 0 else math.nan
+        found.setdefault(attribute, {})[ranker] = of_ranker
+    return found
+
+
+def _lists(report):
+    return report.worst_queries().groupby(["ranker", "qid"], sort=False)
+
+
+def _worst_list(report, ranker, qid, items: pd.DataFrame) -> dict:
+    best = np.minimum(items["rank"], items["hypothetical_rank"])
+    movers = items.iloc[np.lexsort((best, -items["move"].abs()))[:_MOVERS]].query("move != 0")
+    shown = items[(best <= _PLACES) | items.index.isin(movers.index)]
+    change = shown["change"].map(lambda text: "; ".join(p.replace(" ", "\u00a0") for p in text.split("; ")))
+    moves = shown["move"].map(lambda n: "stays" if n == 0 else f"{'up' if n > 0 else 'down'} {abs(n)}")
+    columns = {"Item": shown["item"], ", ".join(report.facts["groups"]): shown["group"], "Place": shown["rank"]}
+    columns |= {"Then": shown["hypothetical_rank"], "Moves": moves, "What the hypothetical changes": change}
+    table = pd.DataFrame({name: values for name, values in columns.items() if (values != "").any()})
+    hypothetical = items["hypothetical"].iloc[0]
+    return {
+        "name": f"List “{qid}”" if isinstance(qid, str) else f"List {qid}",
+        "ranker": ranker,
+        "hypothetical": hypothetical,
+        "unfairness": items["unfairness"].iloc[0],
+        "n_items": len(items),
+        "n_hidden": len(items) - len(shown),
+        "movers": [f"{r.item} from place {r.rank} to {r.hypothetical_rank}" for r in movers.itertuples(index=False)],
+        "has_change": "What the hypothetical changes" in table,
+        "table": _table(table, "Items in their order as it is.", n_texts=1 + bool(report.facts["groups"])),
+        "picture": _svg(lambda ax: _draw_moves(ax, shown, movers.index, hypothetical), height=0.8 + 0.2 * len(shown)),
+    }
+
+
+# Tables
+
+
+def _table(frame: pd.DataFrame, caption: str, n_texts: int = 1):
+    """A table whose first columns hold texts, in a box in which it scrolls."""
+    from markupsafe import Markup
+
+    with pd.option_context("display.max_colwidth", None):
+        head, body = frame.to_html(index=False, border=0, classes=f"texts-{n_texts}", na_rep=_MISSING).split("<tbody>")
+    head = re.sub(r' style="[^"]*"', "", head).replace("<th>", '<th scope="col">')
+    head = head.replace("<thead>", f"<caption><span>{escape(caption)}</span></caption><thead>")
+    body = re.sub(r"<tr>\s*<td>(.*?)</td>", r'<tr><th scope="row">\1</th>', body, flags=re.DOTALL)
+    box = f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
+    return Markup(f"{box}{head}<tbody>{body}</div>")
+
+
+def _with_error(frame: pd.DataFrame, column: str, digits: int = 3) -> list[str]:
+    """The numbers of a column with their standard errors."""
+    pairs = zip(frame[column], frame[f"{column}_se"], strict=True)
+    return [
+        decimal(value, digits) + ("" if math.isnan(value + error) else f" ± {decimal(error, digits)}")
+        for value, error in pairs
+    ]
+
+
+def _first_places(report) -> str:
+    """The places that count for NDCG and for the share of the top."""
+    k = report.facts["k"]
+    if report.facts["sizes"].max() <= k:
+        return "all places"
+    return "the first place" if k == 1 else f"the first {k} places"
+
+
+def _tables(report) -> dict:
+    tables = dict.fromkeys(("hypotheticals", "differences"), "") | {
+        "glance": _glance(report),
+        "numbers": _numbers(report),
+    }
+    each, n_names = report.hypotheticals, len(_hypotheticals(report))
+    if n_names > 1:
+        most, caption = max(1, _ROWS // len(report.table)), "Each hypothetical by itself, on these lists."
+        if n_names > most:
+            caption = f"The {most} hypotheticals of {n_names} that change most of each ranker's lists, each by itself."
+        each = each.sort_values("discordance", ascending=False, kind="stable").groupby(level=0, sort=False).head(most)
+        each = pd.concat([each.loc[[name]] for name in report.table.index])
+        columns = {
+            "Ranker": each.index.get_level_values(0),
+            "Hypothetical": each.index.get_level_values(1),
+            "Pairs that change order": each["discordance"].map(percent),
+            "Lists with another first item": each["top_changed"].map(percent),
+            "Items it changes": each["rows_changed"].map(percent),
+        }
+        tables["hypotheticals"] = _table(pd.DataFrame(columns), caption, n_texts=2)
+    for attribute in _groups(report):
+        tables[f"groups by {attribute}"] = _of_groups(report, attribute)
+    if report.facts["reference"] is not None and len(report.table) > 1:
+        tables["differences"] = _differences(report)
+    return tables
+
+
+def _glance(report):
+    found = pd.DataFrame({"Ranker": report.table.index})
+    found[f"Quality: NDCG of {_first_places(report)}"] = _with_error(report.table, "ndcg")
+    caption = "Quality: 1 is best, ± one standard error."
+    for what, certificates in (
+        ("Pairs that change order", report.certificates),
+        ("Lists with another first item", report.top_certificates),
+    ):
+        if certificates:
+            found[what] = [percent(one.value) for one in certificates.values()]
+            found[f"… {'in' if 'Pairs' in what else 'of'} new lists at most"] = [
+                at_most(one.upper_bound) for one in certificates.values()
+            ]
+    if report.certificates:
+        caption += " What changes: 0% is best."
+    for attribute, by_ranker in _groups(report).items():
+        ratios = [of_ranker["ratio"] for of_ranker in by_ranker.values()]
+        if not np.isnan(ratios).any():
+            found[f"Exposure by {attribute}: least of most"] = [percent(ratio, 0) for ratio in ratios]
+    if any("Exposure" in column for column in found):
+        caption += " Exposure: what the least exposed group gets of what the most exposed gets; 100% is equal."
+    return _table(found, caption)
+
+
+def _of_groups(report, attribute):
+    rows = report.exposure.xs(attribute, level="attribute")
+    table = pd.DataFrame(
+        {"Ranker": rows.index.get_level_values(0), "Group": rows.index.get_level_values(1).astype(str)}
+    )
+    table["Items"], table["Lists it is in"] = (
+        rows[name].map("{:,}".format).tolist() for name in ("n_items", "n_queries")
+    )
+    table["Share of the items of a list"] = rows["share_of_items"].map(percent).tolist()
+    if report.facts["sizes"].max() > report.facts["k"]:
+        table[f"Share of {_first_places(report)}"] = rows["share_of_top"].map(percent).tolist()
+    for column, name in (
+        ("exposure", "Mean exposure"),
+        ("merit", "Mean relevance"),
+        ("exposure_per_merit", "Exposure per relevance"),
+    ):
+        table[name] = _with_error(rows, column)
+    caption = (
+        "Shares are averages over all lists, the last three columns over those in which the group is present (exposure per "
+        "relevance: and has relevant items). ± one standard error."
+    )
+    return _table(table, caption, n_texts=2)
+
+
+def _measures(report) -> list[tuple]:
+    """Titles of columns, and the table and column of each."""
+    found = [(title, report.table, column) for column, title in _AUDIT.items() if column in report.table]
+    for attribute in [] if report.gaps is None else report.gaps.index.unique(level="attribute"):
+        rows = report.gaps.xs(attribute, level="attribute")
+        found += [(f"{title}, by {attribute}", rows, column) for column, title in _GAPS.items()]
+    return found
+
+
+def _numbers(report):
+    table = pd.DataFrame({"Ranker": report.table.index})
+    for title, rows, column in _measures(report):
+        table[title] = _with_error(rows.loc[report.table.index], column, 4)
+    caption = f"Columns of skfairrank.inspection.audit; k = {report.facts['k']}. ± one standard error over lists."
+    return _table(table, caption)
+
+
+def _differences(report):
+    reference, found = report.facts["reference"], []
+    for name in report.table.index.drop(reference):
+        for title, rows, column in _measures(report):
+            p = rows.loc[name, f"{column}_difference_p"]
+            (difference,) = _with_error(rows.loc[[name]], f"{column}_difference", 4)
+            found.append((name, title, difference, "below 0.001" if p < 0.001 else decimal(p)))
+    caption = (
+        f"Differences to {reference}, list by list: mean ± standard error, and how often rankers that do not differ would "
+        "differ as much by chance (p, two-sided paired t test). Among many p some are small by chance."
+    )
+    return _table(pd.DataFrame(found, columns=["Ranker", "What", f"Less that of {reference}", "p"]), caption, n_texts=2)
+
+
+# Pictures
+
+
+def _pictures(report) -> dict:
+    from skfairrank.inspection._certificate_display import CertificateDisplay
+    from skfairrank.inspection._plot import legend_outside
+    from skfairrank.inspection._tradeoff import TradeoffDisplay
+
+    rankers, ndcg, groups = report.table.index, report.table[["ndcg", "ndcg_se"]].fillna(0.0), _groups(report)
+    y, ylabel = [one.value for one in report.certificates.values()], "pairs that change order"
+    for attribute, by_ranker in groups.items():
+        if not y and not any(math.isnan(one["ratio"]) for one in by_ranker.values()):
+            y = [1.0 - one["ratio"] for one in by_ranker.values()]
+            ylabel = f"exposure lacked by the least exposed, by {_short(attribute)}"
+    pictures: dict = {"tradeoff": None, "certificates": []}
+    if y and report.table["ndcg"].notna().all():
+        display = TradeoffDisplay(
+            ndcg["ndcg"],
+            y,
+            xerr=ndcg["ndcg_se"],
+            labels=[_short(name) for name in rankers],
+            xlabel="quality (NDCG)",
+            ylabel=ylabel,
+        )
+        height = 2.6 + 0.2 * len(rankers)
+        pictures["tradeoff"] = _svg(lambda ax: legend_outside(display.plot(ax, legend=False).ax_, n_columns=1), height)
+    for name, certificate in list(report.certificates.items())[:_ROWS]:
+        shown = CertificateDisplay(certificate, name=_short(name))
+        pictures["certificates"].append((name, _svg(lambda ax, shown=shown: shown.plot(ax))))
+    return pictures
+
+
+def _svg(draw, height: float = 3.2):
+    """What `draw` draws on axes, as SVG that takes its black from the page; texts stay texts."""
+    import matplotlib as mpl
+    from markupsafe import Markup
+    from matplotlib.figure import Figure
+
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "skfairrank", "text.parse_math": False}
+    with mpl.rc_context({**mpl.rcParamsDefault, **settings}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader's browser has its own fonts
+        figure, file = Figure(figsize=(4.4, height), layout="constrained"), io.StringIO()
+        draw(figure.subplots())
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(file, format="svg", transparent=True, metadata=nothing)
+    text = file.getvalue()
+    return Markup(text[text.index("<svg") :].replace("#000000", "currentColor"))
+
+
+def _short(name, letters: int = 24) -> str:
+    """A name that fits beside a picture; matplotlib leaves names that begin with _ out of legends."""
+    text = str(name) if len(str(name)) <= letters else f"{str(name)[: letters - 1]}…"
+    return f"\u200b{text}" if text.startswith("_") else text
+
+
+def _draw_moves(ax, items: pd.DataFrame, movers, hypothetical: str) -> None:
+    """A list's order beside its hypothetical order, each item joined to itself; those in `movers` are thick."""
+    sides = [items[column].rank() for column in ("rank", "hypothetical_rank")]
+    for i in items.index:
+        style = {"color": "#c65200", "lw": 2.6} if i in movers else {"color": "0.5", "lw": 1.0}
+        ax.plot([0, 1], [sides[0][i], sides[1][i]], **style)
+    right = ax.twinx()
+    for axis, place, column, text in (
+        (ax, sides[0], "rank", "{1}  {0}"),
+        (right, sides[1], "hypothetical_rank", "{0}  {1}"),
+    ):
+        texts = [text.format(n, _short(item, 14)) for item, n in zip(items["item"], items[column], strict=True)]
+        axis.set_yticks(place, texts)
+        axis.set(ylim=(len(items) + 0.5, 0.5), xlim=(0.0, 1.0))
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+    ax.set_xticks([0, 1], ["as it is", _short(hypothetical)])
+    ax.xaxis.tick_top()
