@@ -56,10 +56,14 @@ def made_by(name: str, function, X, may_miss: np.ndarray):
     try:
         candidates = function(_copy_of(X))
     except Exception as error:
-        error.add_note(
-            f"It was raised by the hypothetical {name!r}, which got X as {type(X).__name__} of shape {tuple(X.shape)}. (The last "
-            "step of a pipeline knows what the other steps return, and not what the pipeline got.)"
+        columns = "no column names" if table_names(X) is None else f"the columns {table_names(X)}"
+        note = (
+            f"The hypothetical {name!r} got X as {type(X).__name__} of shape {tuple(X.shape)} with {columns}. (The last step of "
+            "a pipeline knows what the other steps return, and not what the pipeline got.)"
         )
+        if isinstance(error, LookupError) or type(error).__name__ == "ColumnNotFoundError":
+            raise ValueError(f"{note} It asked for what is not there: {error}") from error
+        error.add_note(note)
         raise
     return check_candidates(f"What the hypothetical {name!r} returned", X, candidates, may_miss)
 
@@ -161,11 +165,11 @@ def check_candidates(source: str, X, candidates, may_miss: np.ndarray):
             f"{source} has shape {tuple(candidates.shape)}, and X has shape {tuple(X.shape)}: each row of X needs its "
             f"counterpart, with the same columns, in the same place.{_in_pipelines(source)}"
         )
-    if table_names(candidates) != table_names(X):
-        raise ValueError(
-            f"{source} has the columns {table_names(candidates)}, and X has {table_names(X)}: keep the columns of X in their "
-            "order."
-        )
+    names, given = table_names(X), table_names(candidates)
+    if names != given:
+        if names is None or given is None or len(set(names)) < len(names) or set(names) != set(given):
+            raise ValueError(f"{source} has the columns {given}, and X has {names}: keep the columns of X.")
+        candidates = candidates[names] if isinstance(candidates, pd.DataFrame) else candidates.select(names)
     if sparse.issparse(X):
         candidates = candidates.tocsr()
         _check_column(source, "data", pd.Series(X.tocsr().data), pd.Series(candidates.data), False)

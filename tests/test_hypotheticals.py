@@ -126,7 +126,6 @@ def test_frames_of_other_libraries(library):
         (lambda rows: rows[:-1], ValueError, r"shape \(39, 5\).*shape \(40, 5\)"),
         (lambda rows: rows.drop(columns="age"), ValueError, r"shape \(40, 4\)"),
         (lambda rows: rows.rename(columns={"age": "years"}), ValueError, "'years'"),
-        (lambda rows: rows[list(rows)[::-1]], ValueError, "keep the columns of X in their order"),
         (lambda rows: rows.sort_index(), ValueError, "another order"),
         (lambda rows: rows.to_numpy(), TypeError, "ndarray, and X is a DataFrame"),
         (lambda rows: None, TypeError, "NoneType"),
@@ -172,9 +171,29 @@ def test_a_new_index_is_replaced_by_that_of_the_rows():
 
 
 def test_an_error_within_a_function_names_it():
-    with pytest.raises(KeyError) as caught:
+    with pytest.raises(ValueError, match=r"'mine' got X.*columns \['age', 'sex', .*'children'\].*'gender'"):
         tables(Hypotheticals({"mine": lambda rows: rows["gender"]}), FRAME)
+    with pytest.raises(ValueError, match=r"'mine' got X as ndarray .*no column names.*asked for"):
+        tables(Hypotheticals({"mine": lambda rows: rows["gender"]}), X)
+    with pytest.raises(ZeroDivisionError) as caught:
+        tables(Hypotheticals({"mine": lambda rows: 1 / 0}), X)
     assert "'mine'" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_in_another_order_are_ordered_by_name(library):
+    frame = FRAME[["age", "job", "children"]].reset_index(drop=True)
+    back = frame.iloc[:, ::-1].assign(age=frame["age"] + 1)
+    if library == "polars":
+        frame, back = (pytest.importorskip("polars").from_pandas(table) for table in (frame, back))
+    elif library == "pyarrow":
+        pa = pytest.importorskip("pyarrow")
+        frame, back = (pa.Table.from_pandas(table, preserve_index=False) for table in (frame, back))
+    for found in (tables(Hypotheticals(), frame, back), tables(Hypotheticals(lambda rows: back), frame)):
+        ((_, table),) = found.items()
+        table = table if library == "pandas" else table.to_pandas()
+        assert list(table) == ["age", "job", "children"]
+        assert table["age"].tolist() == (FRAME["age"] + 1).tolist()
 
 
 # Rows that one has
