@@ -17,7 +17,7 @@ from skfairrank.metrics import (
     group_exposure_disparity,
     individual_exposure_disparity,
     kendall_tau_score,
-    make_ndcg_scorer,
+    make_ranking_scorer,
     ndcg_score,
     stochastic_ndcg_score,
 )
@@ -50,7 +50,7 @@ def main():
     rows = []
     for n_queries, n_items in ((100, 10), (500, 20), (5000, 20)):
         y, scores, qid = relevant_queries(n_queries, n_items, rng)
-        X, scorer, estimator = np.zeros((len(y), 1)), make_ndcg_scorer(), Given(scores)
+        X, scorer, estimator = np.zeros((len(y), 1)), make_ranking_scorer(ndcg_score), Given(scores)
         if not np.isclose(scorer(estimator, X, y, qid=qid), ndcg_by_loop(y, scores, qid)):
             raise AssertionError("The scorer and the loop over scikit-learn differ.")
         s = side_by_side(

@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from skfairrank import QueryRanker, SenSTIRRanker
 from skfairrank.datasets import make_biased_ranking
 from skfairrank.inspection import TradeoffDisplay
-from skfairrank.metrics import kendall_tau_scorer, make_group_exposure_disparity_scorer, ndcg_scorer
+from skfairrank.metrics import group_exposure_disparity, kendall_tau_scorer, make_ranking_scorer, ndcg_scorer
 from skfairrank.model_selection import QueryKFold
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
@@ -61,7 +61,7 @@ search = GridSearchCV(
     scoring={
         "ndcg": ndcg_scorer,
         "tau": kendall_tau_scorer,
-        "disparity": make_group_exposure_disparity_scorer(policy="deterministic"),
+        "disparity": make_ranking_scorer(group_exposure_disparity, policy="deterministic"),
     },
     refit="ndcg",
     error_score="raise",

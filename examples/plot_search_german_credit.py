@@ -44,7 +44,7 @@ from sklearn.utils import Bunch
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_credit_ranking
 from skfairrank.inspection import TradeoffDisplay, audit
-from skfairrank.metrics import make_group_exposure_disparity_scorer, ndcg_scorer
+from skfairrank.metrics import group_exposure_disparity, make_ranking_scorer, ndcg_scorer
 from skfairrank.model_selection import QueryKFold, best_under
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
@@ -113,7 +113,7 @@ search = GridSearchCV(
     pipe,
     {"senstirranker__rho": rhos},
     cv=QueryKFold(n_folds),
-    scoring={"ndcg": ndcg_scorer, "disparity": make_group_exposure_disparity_scorer(policy="deterministic")},
+    scoring={"ndcg": ndcg_scorer, "disparity": make_ranking_scorer(group_exposure_disparity, policy="deterministic")},
     refit=best_under("ndcg", max_loss=0.01, then="disparity"),
     error_score="raise",
     n_jobs=2,
@@ -196,7 +196,8 @@ print(f"chosen less plain, {n_splits} splits\n{differences.agg(['mean', 'sem']).
 # Suppose the ranker may not see age, and the metric is to be learned from everybody's years, a number, while the
 # disparity needs two groups. ``sensitive_features`` can only be one of them. An alias gives the scorer the other:
 # with ``set_score_request`` it is passed to ``fit`` of the search as ``groups``.
-by_group = make_group_exposure_disparity_scorer(policy="deterministic").set_score_request(sensitive_features="groups")
+by_group = make_ranking_scorer(group_exposure_disparity, policy="deterministic")
+by_group = by_group.set_score_request(sensitive_features="groups")
 without_age = GridSearchCV(
     make_pipeline(encoder(NUMBERS[1:]), SenSTIRRanker(adversary="gaps", **SOLVER)),
     {"senstirranker__rho": rhos[1::2]},

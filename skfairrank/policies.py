@@ -15,18 +15,13 @@ from typing import ClassVar, Protocol
 import numpy as np
 from sklearn.utils import check_array
 
+from skfairrank import plackett_luce
 from skfairrank._checks import LARGEST_SCORE
-from skfairrank._gains import descending_order, discounts, sorting_work
 from skfairrank._kernels.metrics import tie_averaged_utility, tie_averages
+from skfairrank._kernels.sorting import descending_order as _descending_order
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank.plackett_luce import (
-    check_n_samples,
-    checked_utilities,
-    grouped_expected_discounts,
-    grouped_expected_utility,
-)
-from skfairrank.utilities import Tables
+from skfairrank.utilities import Tables, discounts
 
 __all__ = ["Deterministic", "RankProbabilities", "PlackettLuce", "Policy"]
 
@@ -40,10 +35,10 @@ class Policy(Protocol):
     A policy that knows its rankings without any scores says so by an attribute ``needs_scores = False``; metrics then take None
     in the place of scores, and hand it on.
 
-    Where the worth of a row depends on what stands before it (`skfairrank.utilities.ERR`, `AveragePrecision`), expected discounts
-    do not say what a ranking is worth. A policy that knows its rankings whole may have a method
-    ``expected_utility(s, queries, tables)``, which returns the expected utility of each query's ranking, shape (n_queries,), for
-    `skfairrank.utilities.Tables` whose rows are grouped by query; `skfairrank.metrics.utility_score` asks for it.
+    Where the utility of a row depends on the rows before it (`skfairrank.utilities.ERR`, `AveragePrecision`), expected discounts
+    are not enough. A policy that knows its rankings whole may have a method ``expected_utility(s, queries, tables)``, which
+    returns the expected utility of each query's ranking, shape (n_queries,), for `skfairrank.utilities.Tables` whose rows are
+    grouped by query; `skfairrank.metrics.utility_score` asks for it.
     """
 
     def expected_discounts(self, s: np.ndarray, queries: Queries, discount: np.ndarray) -> np.ndarray:
@@ -66,7 +61,7 @@ class Policy(Protocol):
 class Deterministic:
     """The list by descending scores. Rows with equal scores share the mean over their orders.
 
-    Where only a utility's own method knows what a ranking is worth (average precision), they stand in row order instead.
+    For utilities with a method `utility` (average precision) they stand in row order instead.
 
     Examples
     --------
@@ -84,8 +79,7 @@ class Deterministic:
     def expected_utility(self, s, queries, tables):
         offsets = queries.offsets
         if tables.utility is not None:
-            ranked = tables.gain[descending_order(s, offsets)]
-            return checked_utilities(tables, ranked, offsets, (queries.n_queries,))
+            return plackett_luce.utilities_of_ranked(tables, tables.gain[descending_order(s, offsets)], offsets)
         out = np.empty(queries.n_queries)
         arguments = s, offsets, tables.gain, tables.continuation, tables.discount, out
         over_queries(tie_averaged_utility, offsets, sorting_work(offsets), *arguments)
@@ -133,17 +127,15 @@ class PlackettLuce:
             raise ValueError(
                 f"temperature={t!r}: give a finite number above 0; for the sorted list there is Deterministic()."
             )
-        check_n_samples(self.n_samples)
+        plackett_luce.check_n_samples(self.n_samples)
 
     def expected_discounts(self, s, queries, discount):
-        return grouped_expected_discounts(
-            self._divided(s, queries), queries, discount, n_samples=self.n_samples, random_state=self.random_state
-        )
+        h = self._divided(s, queries)
+        return plackett_luce.expected_discounts(h, queries, discount, self.n_samples, self.random_state)
 
     def expected_utility(self, s, queries, tables):
-        return grouped_expected_utility(
-            self._divided(s, queries), queries, tables, n_samples=self.n_samples, random_state=self.random_state
-        )
+        h = self._divided(s, queries)
+        return plackett_luce.expected_utility(h, queries, tables, self.n_samples, self.random_state)
 
     def _divided(self, s, queries):
         """Scores in units of the temperature; where a query's would overflow, of the smallest unit in which they do not."""
@@ -220,6 +212,19 @@ class RankProbabilities:
                 )
 
 
+def descending_order(s: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Positions among grouped rows, query by query in descending order of `s`, ties in given order, shape (n_rows,)."""
+    order = np.empty(len(s), np.int64)
+    over_queries(_descending_order, offsets, sorting_work(offsets), s, offsets, order, 0)
+    return order
+
+
+def sorting_work(offsets: np.ndarray) -> float:
+    """Rough time of sorting within queries, in nanoseconds."""
+    n_rows, n_queries = int(offsets[-1] - offsets[0]), len(offsets) - 1
+    return n_rows * min(3.0 + 0.3 * n_rows / n_queries, 30.0)
+
+
 def make_policy(policy, *, n_samples=N_SAMPLES, random_state=None) -> Policy:
     """The policy that a metric's parameters name; `n_samples` and `random_state` are for those given by name.
 
@@ -251,21 +256,21 @@ def expected_exposure(policy: Policy, s, queries: Queries, k: int | None = None)
 
 
 def expected_utility(policy: Policy, s, queries: Queries, tables: Tables) -> np.ndarray:
-    """Expected utility of each query's ranking under a utility, shape (n_queries,); scores grouped by query.
+    """Expected utility of each query's ranking, shape (n_queries,); scores grouped by query.
 
     Raises
     ------
     TypeError
-        If the utility asks what stands before a row, and the policy knows no more than the probabilities of ranks.
+        If the utility depends on the rows before a row, and the policy has no method `expected_utility`.
     """
     if tables.continuation is None and tables.utility is None:
         expected = policy.expected_discounts(s, queries, tables.discount)
         return np.add.reduceat(tables.gain * expected, queries.offsets[:-1])
-    worth = getattr(policy, "expected_utility", None)
-    if worth is None:
+    of_rankings = getattr(policy, "expected_utility", None)
+    if of_rankings is None:
         raise TypeError(
-            f"policy={policy!r} knows the probabilities of ranks, row by row, and what a row is worth under this utility depends "
-            "on the rows before it. Choose a utility by position (NDCG, DCG, PrecisionAtK, RecallAtK, RBP), or a policy that "
-            "knows its rankings whole: 'deterministic' or 'plackett_luce'."
+            f"policy={policy!r} knows the probabilities of ranks, and the utility of a row depends here on the rows before it. "
+            "Choose a utility by position (NDCG, DCG, PrecisionAtK, RecallAtK, RBP), or a policy that knows its rankings whole: "
+            "'deterministic' or 'plackett_luce'."
         )
-    return worth(s, queries, tables)
+    return of_rankings(s, queries, tables)

@@ -23,7 +23,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfairrank._gains import GAINS, discounts, gains
 from skfairrank._queries import blocks_of_queries
 
 __all__ = [
@@ -40,6 +39,49 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 16  # rows whose tables are filled at once, so that it takes little memory
+_MOST_GRADES = 50  # below this 2^y - 1 is exact for whole relevances
+
+
+def discounts(n: int, k: int | None = None, patience: float | None = None) -> np.ndarray:
+    """The table 1 / log2(1 + rank), or patience^(rank - 1), for ranks 1 to n; zero beyond rank k."""
+    if patience is not None and (
+        isinstance(patience, bool) or not isinstance(patience, Real) or not 0 < float(patience) < 1
+    ):
+        raise ValueError(
+            f"patience={patience!r}: give a number between 0 and 1, the share of users who go on from a rank to the "
+            "next, or None for 1 / log2(1 + rank)."
+        )
+    table = 1.0 / np.log2(np.arange(n) + 2.0) if patience is None else float(patience) ** np.arange(n)
+    if k is not None:
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"k={k!r}: give an integer >= 1 (the number of ranks that count) or None for all.")
+        table[int(k) :] = 0.0
+    return table
+
+
+def gains(y: np.ndarray, offsets: np.ndarray, gain: str = "exp2") -> np.ndarray:
+    """``2 ** y - 1`` or ``y`` of relevances grouped by query, up to a factor of the query by which none overflows."""
+    if gain == "exp2" and y.max() < _MOST_GRADES:
+        grades = y.astype(np.int64)
+        if (grades == y).all():  # nearly all data
+            return (2.0 ** np.arange(_MOST_GRADES) - 1.0)[grades]
+    largest = np.repeat(np.maximum.reduceat(y, offsets[:-1]), np.diff(offsets))
+    linear = y / np.where(largest > 0, largest, 1.0)
+    if gain == "linear":
+        return linear
+    # Divided by 2^largest: 2^300 - 1 must not overflow. Near zero 2^y - 1 would lose its digits, and is proportional to y.
+    small = np.expm1(np.minimum(y, 0.5) * np.log(2.0)) * np.exp2(-largest)
+    exp2 = np.where(y < 0.5, small, np.exp2(y - largest) - np.exp2(-largest))
+    return np.where(largest < 1e-100, linear, exp2)
+
+
+def relative_gains(y: np.ndarray, offsets: np.ndarray, discount: np.ndarray, gain: str = "exp2") -> np.ndarray:
+    """Gains divided by the DCG of the query's best ranking, over all of its rows; 0 in a query without relevant rows."""
+    gain_, sizes = gains(y, offsets, gain), np.diff(offsets)
+    best = np.lexsort((-gain_, np.repeat(np.arange(len(sizes)), sizes)))
+    rank = np.arange(len(gain_)) - np.repeat(offsets[:-1], sizes)
+    ideal = np.repeat(np.add.reduceat(gain_[best] * discount[rank], offsets[:-1]), sizes)
+    return np.divide(gain_, ideal, out=np.zeros_like(gain_), where=ideal > 0)
 
 
 class Tables(NamedTuple):
@@ -163,7 +205,7 @@ class NDCG(Utility):
 
     _parameter_constraints: dict = {
         "k": [Interval(Integral, 1, None, closed="left"), None],
-        "gain": [StrOptions(set(GAINS))],
+        "gain": [StrOptions({"exp2", "linear"})],
     }
     needs_relevant_rows = True
 
@@ -175,17 +217,7 @@ class NDCG(Utility):
         return discounts(n, self.k)
 
     def gains(self, y, offsets, discount):
-        gain = gains(y, offsets, self.gain)
-        ideal = np.repeat(_ideal(gain, offsets, discount), np.diff(offsets))
-        return np.divide(gain, ideal, out=np.zeros_like(gain), where=ideal > 0), None
-
-
-def _ideal(gain, offsets, discount):
-    """DCG of each query's best ranking. As `skfairrank._gains.ideal_dcg`, without a kernel that would first be compiled."""
-    sizes = np.diff(offsets)
-    best = np.lexsort((-gain, np.repeat(np.arange(len(sizes)), sizes)))
-    rank = np.arange(len(gain)) - np.repeat(offsets[:-1], sizes)
-    return np.add.reduceat(gain[best] * discount[rank], offsets[:-1])
+        return relative_gains(y, offsets, discount, self.gain), None
 
 
 class DCG(NDCG):

@@ -2,7 +2,6 @@
 
 import inspect
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
@@ -28,8 +25,6 @@ from sklearn.model_selection import (
     ShuffleSplit,
     cross_val_score,
     cross_validate,
-    learning_curve,
-    permutation_test_score,
     train_test_split,
     validation_curve,
 )
@@ -39,12 +34,12 @@ from sklearn.utils.fixes import parse_version
 
 from skfairrank import PlackettLuceRanker, QueryRanker, model_selection
 from skfairrank.metrics import (
-    make_ndcg_scorer,
-    make_stochastic_ndcg_scorer,
+    make_ranking_scorer,
     ndcg_score,
     ndcg_scorer,
     neg_group_exposure_difference_scorer,
     neg_group_exposure_disparity_scorer,
+    stochastic_ndcg_score,
     stochastic_ndcg_scorer,
 )
 from skfairrank.model_selection import (
@@ -482,108 +477,6 @@ def test_without_routing_groups_serves_scorers_that_know_no_queries():
 # -------------------------------------------------------------------------------------------------------------- halving
 
 
-CUTS = r"cuts queries here.*QueryKFold\(5\).*max_iter.*query_learning_curve"
-LENIENT = make_ndcg_scorer(replace_undefined_by=0.0)  # what is left of a query may have nothing relevant
-
-
-@pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("cv", [QueryKFold(2), QueryShuffleSplit(2, random_state=0), 2], ids=repr)
-def test_halving_on_rows_warns_that_it_cuts_queries(cv):
-    X, y, qid, _ = task(n_queries=20)
-    grid = {"estimator__alpha": [0.1, 1.0, 10.0, 100.0]}
-    search = HalvingGridSearchCV(ranker(), grid, cv=cv, random_state=0, min_resources=30, scoring=LENIENT)
-    with pytest.warns(UserWarning, match=CUTS):
-        search.fit(X, y, qid=qid)
-
-
-CUTTING = {
-    "search": lambda model, X, y, qid, **how: GridSearchCV(model, {}, **how).fit(X, y, qid=qid),
-    "cross_validate": lambda model, X, y, qid, **how: cross_validate(model, X, y, params={"qid": qid}, **how),
-    "permutations": lambda model, X, y, qid, **how: permutation_test_score(
-        model, X, y, params={"qid": qid}, n_permutations=1, **how
-    ),
-    "elimination": lambda model, X, y, qid, **how: RFECV(model, **how).fit(X, y, qid=qid),
-    "selection": lambda model, X, y, qid, **how: SequentialFeatureSelector(model, **how).fit(X, y, qid=qid),
-}
-
-
-class Weighted(QueryRanker):
-    """With what RFECV asks for."""
-
-    @property
-    def coef_(self):
-        return self.estimator_.coef_
-
-
-@pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("procedure", CUTTING)
-@pytest.mark.parametrize("cv", [3, KFold(2, shuffle=True, random_state=0), ShuffleSplit(2, random_state=0)], ids=str)
-def test_whatever_cuts_queries_warns_where_it_scores(procedure, cv):
-    """Folds of rows; the rows lie in any order, so nearly every query is cut."""
-    X, y, qid, _ = task()
-    with pytest.warns(UserWarning, match=CUTS):
-        CUTTING[procedure](Weighted(Ridge()), X, y, qid, cv=cv, scoring=LENIENT)
-
-
-@pytest.mark.usefixtures("routing")
-def test_cut_queries_are_seen_through_a_pipeline_and_a_nested_search():
-    X, y, qid, _ = task()
-    pipe = make_pipeline(StandardScaler(), ranker())
-    for model, cv in ((pipe, 3), (GridSearchCV(pipe, {}, cv=3, scoring=LENIENT), QueryKFold(2))):
-        with pytest.warns(UserWarning, match=CUTS):
-            cross_validate(model, X, y, cv=cv, scoring=LENIENT, params={"qid": qid})
-
-
-@pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize(
-    "estimator", [PlackettLuceRanker(max_iter=2, random_state=0), QueryRanker(Ridge()), Ridge()], ids=repr
-)
-def test_an_int_for_cv_warns_for_every_ranker(estimator):
-    X, y, qid, _ = task()
-    with pytest.warns(UserWarning, match=CUTS):
-        GridSearchCV(estimator, {}, cv=3, scoring=LENIENT).fit(X, y, qid=qid)
-    if not isinstance(estimator, Ridge):
-        with pytest.warns(UserWarning, match=CUTS), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
-            GridSearchCV(estimator, {}, cv=3, error_score="raise").fit(X, y, qid=qid)
-
-
-@pytest.mark.usefixtures("routing")
-def test_a_single_cut_query_is_enough():
-    """Rows query by query: KFold(3) on 12 queries of 5 rows cuts none, on 11 queries of 5 rows it does."""
-    X, y, qid, _ = task(n_queries=12)
-    order = np.argsort(qid, kind="stable")
-    X, y, qid = X[order], y[order], qid[order]
-    GridSearchCV(ranker(), {}, cv=3, scoring=ndcg_scorer).fit(X, y, qid=qid)  # no warning
-    with pytest.warns(UserWarning, match=CUTS):
-        GridSearchCV(ranker(), {}, cv=3, scoring=LENIENT).fit(X[:55], y[:55], qid=qid[:55])
-
-
-@pytest.mark.usefixtures("routing")
-@pytest.mark.filterwarnings("ignore:ndcg_score measures nothing here")  # what is left of queries
-def test_learning_curve_warns_that_it_cuts_queries():
-    X, y, qid, _ = task()
-    with pytest.warns(UserWarning, match=CUTS):
-        learning_curve(ranker(), X, y, cv=QueryKFold(3), params={"qid": qid}, scoring=LENIENT)
-
-
-@pytest.mark.usefixtures("routing")
-def test_scores_of_whole_queries_never_warn():
-    """Nor where ids of other data happen to be the same: warnings are errors here."""
-    X, y, qid, _ = task()
-    other = task(n_queries=12, size=7, seed=1)[:3]
-    model = ranker().fit(X, y, qid=qid)
-    model.score(X, y, qid=qid)
-    model.score(*other[:2], qid=other[2])
-    search = GridSearchCV(ranker(), {}, cv=QueryKFold(3), scoring=ndcg_scorer, return_train_score=True)
-    search.fit(X, y, qid=qid).score(*other[:2], qid=other[2])
-    how = {"scoring": ndcg_scorer, "error_score": "raise"}
-    cross_validate(search, X, y, cv=QueryShuffleSplit(2, random_state=0), params={"qid": qid}, **how)
-    splits = [(np.isin(qid, qid[:9]), ~np.isin(qid, qid[:9]))]  # masks
-    cross_validate(ranker(), X, y, cv=splits, params={"qid": list(qid)}, **how)
-    query_learning_curve(ranker(), X, y, qid=qid, cv=3)
-
-
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("halving", [HalvingGridSearchCV, HalvingRandomSearchCV])
 def test_halving_on_steps_keeps_queries_whole(halving):
@@ -739,7 +632,7 @@ def test_learning_curve_says_which_sizes_it_takes(sizes, message):
 
 def test_learning_curve_with_failing_fits_and_two_workers():
     X, y, qid, _ = task()
-    scorer = make_stochastic_ndcg_scorer(n_samples=5, random_state=0)
+    scorer = make_ranking_scorer(stochastic_ndcg_score, n_samples=5, random_state=0)
     curves = [
         query_learning_curve(ranker(), X, y, qid=qid, cv=2, scoring=scorer, random_state=0, n_jobs=n_jobs)
         for n_jobs in (None, 2)

@@ -19,10 +19,9 @@ from metrics_under_test import (
 from sklearn.base import clone
 
 from skfairrank.metrics import (
-    QueryScorer,
     group_exposure_difference,
     group_exposure_disparity,
-    make_group_exposure_disparity_scorer,
+    make_ranking_scorer,
     ndcg_score,
 )
 from skfairrank.plackett_luce import rank_probabilities
@@ -348,8 +347,8 @@ def test_scorers_take_policies_and_copies_keep_them():
     policy = PlackettLuce(0.5, 9, random_state=1)
     expected = -group_exposure_disparity(data.y, data.s, policy=policy, **kw)
     for scorer in (
-        make_group_exposure_disparity_scorer(policy=policy),
-        QueryScorer(group_exposure_disparity, greater_is_better=False, policy=policy),
+        make_ranking_scorer(group_exposure_disparity, policy=policy),
+        make_ranking_scorer(group_exposure_disparity, greater_is_better=False, policy=policy),
     ):
         for copied in (scorer, clone(scorer), pickle.loads(pickle.dumps(scorer))):
             assert copied(FirstColumn(), data.s[:, None], data.y, **kw) == expected

@@ -22,7 +22,7 @@ from skfairrank.inspection import audit, exposure_by_group
 from skfairrank.metrics import (
     group_exposure_difference,
     group_exposure_disparity,
-    make_utility_scorer,
+    make_ranking_scorer,
     ndcg_score,
     ndcg_scorer,
     neg_group_exposure_difference_scorer,
@@ -407,7 +407,8 @@ def test_the_policy_knows_its_rankings_whole(utility):
     drawn = np.array([utility_score(y, -ranks, policy="deterministic", **how) for ranks in draws])
     assert (np.abs(drawn.mean(axis=0) - value) <= 4 * drawn.std(axis=0) / np.sqrt(300) + 1e-9).all()
     assert drawn.std(axis=0).max() > 0.01
-    assert make_utility_scorer(utility)(ranker, X, y, qid=qid, sensitive_features=group) == pytest.approx(value.mean())
+    scorer = make_ranking_scorer(utility_score, utility=utility)
+    assert scorer(ranker, X, y, qid=qid, sensitive_features=group) == pytest.approx(value.mean())
 
 
 @pytest.mark.parametrize("worth", ["score", lambda s: s, lambda s: s[:1], lambda s: np.exp(s) * np.nan])

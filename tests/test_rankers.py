@@ -19,14 +19,13 @@ from sklearn.utils import estimator_html_repr
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._batches import Batch
-from skfairrank._exposure import disparity_coefficients
-from skfairrank._gains import discounts
 from skfairrank._gradients import make_gradient
 from skfairrank._random import draw_keys
 from skfairrank._rankers._ranking import RankingMixin
 from skfairrank._regularizers import ExposureHinge
 from skfairrank.metrics import group_exposure_disparity, ndcg_score
-from skfairrank.utilities import NDCG
+from skfairrank.metrics._exposure import disparity_coefficients
+from skfairrank.utilities import NDCG, discounts
 
 V = [[0.0, 1.0, 0.0, 0.0]]
 QUICK = {"max_iter": 20, "random_state": 0}

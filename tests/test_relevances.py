@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
-from skfairrank._exposure import disparity_coefficients
+from skfairrank.metrics._exposure import disparity_coefficients
 
 pytestmark = pytest.mark.once
 

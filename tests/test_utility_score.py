@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from utilities_under_test import TABLES, UTILITIES, WHOLE
 
 from skfairrank import utilities
-from skfairrank.metrics import make_utility_scorer, ndcg_score, stochastic_ndcg_score, utility_score
+from skfairrank.metrics import make_ranking_scorer, ndcg_score, stochastic_ndcg_score, utility_score
 from skfairrank.plackett_luce import rank_probabilities
 from skfairrank.policies import Deterministic, PlackettLuce, RankProbabilities
 from skfairrank.utilities import ERR, NDCG, RBP, AveragePrecision, PrecisionAtK, RecallAtK, ReciprocalRank
@@ -158,7 +158,7 @@ def test_sums_are_zero_without_a_relevant_row(utility):
 
 
 def test_it_is_said_where_every_order_is_worth_the_same():
-    with pytest.warns(UndefinedMetricWarning, match="measures nothing here.*every order is worth the same"):
+    with pytest.warns(UndefinedMetricWarning, match="measures nothing here.*every order is as good as any"):
         utility_score([1, 1, 2], [3, 2, 1], qid=[0, 0, 1], utility="dcg")
 
 
@@ -214,12 +214,12 @@ def test_the_scorer_is_the_metric_of_the_predictions(utility):
     X = np.random.default_rng(0).normal(size=(len(y), 2))
     model = LinearRegression().fit(X, y)
     for settings in ({}, {"n_samples": 5, "random_state": 2}, {"policy": "deterministic"}):
-        scorer = clone(make_utility_scorer(utility, **settings), safe=False)
+        scorer = clone(make_ranking_scorer(utility_score, utility=utility, **settings), safe=False)
         wanted = utility_score(y, model.predict(X), qid=qid, utility=utility, **{"random_state": 0, **settings})
         assert scorer(model, X, y, qid=qid) == wanted
         assert scorer(model, X, y, qid=qid) == wanted  # the same rankings at every call
     with pytest.raises(TypeError, match="utility"):
-        make_utility_scorer()
+        make_ranking_scorer(utility_score)
 
 
 # What trec_eval and others have said, recorded by data/record_trec_eval.py.

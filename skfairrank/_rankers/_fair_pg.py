@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skfairrank._checks import stores_parameters, warn_caller
-from skfairrank._exposure import disparity_coefficients
-from skfairrank._gains import discounts
 from skfairrank._rankers._base import PlackettLuceRanker
 from skfairrank._regularizers import ExposureHinge, Regularizer
 from skfairrank._sensitive import check_groups
+from skfairrank.metrics._exposure import disparity_coefficients
+from skfairrank.utilities import discounts
 
 __all__ = ["FairPGRanker"]
 

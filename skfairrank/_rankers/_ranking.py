@@ -9,10 +9,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._checks import check_relevance, check_scores, names_queries, warn_caller
-from skfairrank._folds import warn_if_queries_are_cut
-from skfairrank._gains import descending_order
 from skfairrank._queries import REMEDY, Queries
 from skfairrank.plackett_luce import sample_rankings
+from skfairrank.policies import descending_order
 
 __all__ = ["RankingMixin", "queries_in_fit", "ranks_by_score"]
 
@@ -161,7 +160,6 @@ class RankingMixin:
         scores, policy = self._policy(X, qid, **metadata)
         n_rows = _num_samples(y if scores is None else scores)
         qid = np.zeros(n_rows, dtype=np.int64) if qid is None else qid
-        warn_if_queries_are_cut()
         queries = Queries.from_qid(qid, n_rows)
         if not queries.differ_within(queries.group(check_relevance(y, n_rows))).any():
             warn_caller(

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from skfairrank._checks import check_relevance
-from skfairrank._gains import discounts
 from skfairrank._random import as_generator
 from skfairrank._sensitive import check_groups
 from skfairrank.fair_metrics._linear import fitted_metric
@@ -18,10 +17,10 @@ from skfairrank.inspection._order_changes import STATISTICS, Worst
 from skfairrank.inspection._rankings import Hypothetical, Rankings
 from skfairrank.inspection._spaces import steps_to_metric, transformed
 from skfairrank.metrics._exposure import exposure_difference, exposure_disparity
-from skfairrank.metrics._kendall import kendall_tau
-from skfairrank.metrics._ndcg import ndcg, warn_unless_order_matters
 from skfairrank.metrics._per_query import PerQuery
+from skfairrank.metrics._quality import kendall_tau, ndcg, warn_unless_order_matters
 from skfairrank.policies import Deterministic, PlackettLuce, expected_exposure, make_policy
+from skfairrank.utilities import discounts
 
 
 def audit(

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from skfairrank._checks import check_relevance
-from skfairrank._gains import discounts
 from skfairrank._sensitive import check_group_columns
 from skfairrank.inspection._rankings import Rankings
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.policies import expected_exposure, make_policy
+from skfairrank.utilities import discounts
 
 
 def exposure_by_group(

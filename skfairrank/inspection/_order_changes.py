@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skfairrank._gains import descending_order, sorting_work
 from skfairrank._kernels.metrics import inversions
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
+from skfairrank.policies import descending_order, sorting_work
 
 
 def discordance(s, other, queries: Queries) -> np.ndarray:

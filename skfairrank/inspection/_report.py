@@ -14,7 +14,6 @@ from sklearn.utils import _safe_indexing
 
 from skfairrank._candidates import as_table, table_names
 from skfairrank._checks import as_values, check_relevance, names_queries
-from skfairrank._gains import discounts
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_group_columns
 from skfairrank.inspection._audit import check_reference, measures, with_errors
@@ -24,8 +23,9 @@ from skfairrank.inspection._exposure_by_group import exposure_table
 from skfairrank.inspection._order_changes import STATISTICS, Worst, ranks
 from skfairrank.inspection._page import at_most, count, page, percent
 from skfairrank.inspection._rankings import Rankings
-from skfairrank.metrics._ndcg import ndcg
+from skfairrank.metrics._quality import ndcg
 from skfairrank.policies import Deterministic
+from skfairrank.utilities import discounts
 
 _SHOWN = 3  # of what a hypothetical changes in an item
 

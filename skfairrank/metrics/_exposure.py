@@ -1,4 +1,4 @@
-"""How exposure is shared among groups, and among items of equal or higher merit.
+"""How exposure is shared among groups, among items of a query, and among items of a history of rankings.
 
 The exposure of rank j is :math:`1 / \\log_2(1 + j)`; a row's exposure is its expectation under the policy.
 """
@@ -6,27 +6,18 @@ The exposure of rank j is :math:`1 / \\log_2(1 + j)`; a row's exposure is its ex
 from __future__ import annotations
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
-from skfairrank._checks import check_relevance, names_queries
-from skfairrank._exposure import SMALLEST_MERIT, disparity_coefficients
-from skfairrank._gains import sorting_work
+from skfairrank._checks import names_queries, warn_caller
 from skfairrank._kernels.metrics import mean_hinge_over_pairs
 from skfairrank._queries import Queries
-from skfairrank._sensitive import check_groups
 from skfairrank._threads import over_queries
-from skfairrank.metrics._arguments import ranked_rows
-from skfairrank.metrics._per_query import PerQuery
-from skfairrank.policies import make_policy
+from skfairrank.metrics._per_query import PerQuery, Ranked
+from skfairrank.policies import Deterministic, sorting_work
+from skfairrank.utilities import discounts
 
-__all__ = [
-    "exposure_difference",
-    "exposure_disparity",
-    "group_exposure_difference",
-    "group_exposure_disparity",
-    "individual_exposure_disparity",
-]
-
-TIES = ("larger_label", "average")
+#: A merit below this (about 1e-100) counts as this in a ratio, so that exposure per merit and its square stay finite.
+SMALLEST_MERIT = 2.0**-330
 
 
 @names_queries
@@ -47,61 +38,35 @@ def group_exposure_disparity(
 ):
     r"""How much more exposure per merit the more meritorious of two groups gets, averaged over queries.
 
-    Of more than two groups the pair with the largest value counts.
+    .. math:: \max\left(0,\ \frac{v_A}{M_A} - \frac{v_B}{M_B}\right), \qquad M_A \ge M_B > 0,
 
-    Where the groups' merits tie, the group with the larger label counts as the better one, so there the value depends on
-    how the groups are called; ``ties="average"`` does not.
+    with :math:`v_G` the mean expected exposure of a group's rows in a query and :math:`M_G` their mean relevance (Bower et al.
+    2021, after Singh and Joachims 2019); of more than two groups the pair with the largest value counts. Where merits tie, the
+    group with the larger label is A: the value then depends on how groups are called, unless ``ties="average"``.
 
-    The disparity of group exposure of Bower et al. (2021), after Singh and Joachims (2019). Definition, for one query:
-
-    .. math::
-
-        \max\left(0,\ \frac{v_A}{M_A} - \frac{v_B}{M_B}\right), \qquad M_A \ge M_B > 0,
-
-    where :math:`v_G` is the mean over a group's rows of the expected exposure under the policy, and :math:`M_G` the mean
-    relevance of its rows. The maximum is taken after the expectation. Merits tie where they differ by no more than
-    rounding. Where more than two groups :math:`\mathcal G` are present and have merit,
-
-    .. math::
-
-        \max_{A, B \in \mathcal G:\ M_A \ge M_B > 0} \max\left(0,\ \frac{v_A}{M_A} - \frac{v_B}{M_B}\right),
-
-    each pair ordered by its own merits. (As in fairlearn the largest difference between groups counts; there it is max minus
-    min, since no merit orders the pairs.)
-
-    Under ``policy="plackett_luce"``, the paper's, the value follows the size of the scores: all scores multiplied by .1
-    give the same sorted lists, a softer policy, and a smaller disparity. Softness is not fairness; compare rankers whose
-    scores differ in size, and choose among them, by ``policy="deterministic"``.
-
-    It is one-sided: that the group with *less* merit gets too much exposure per merit does not count. Merit is taken
-    at its word; where the relevances themselves are biased, so is this metric.
+    It is one-sided, takes merit at its word, and under ``policy="plackett_luce"`` follows the size of the scores: a softer policy
+    looks fairer, though it sorts alike. Compare rankers whose scores differ in size by ``policy="deterministic"``.
 
     Parameters
     ----------
     y : array-like, shape (n_rows,)
         Relevances, >= 0.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
+        Scores; higher is better. None under a policy that needs none.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row: ints, strings, bools, categories or members of an enumeration; two groups or more.
-    policy : "deterministic", "plackett_luce" or a policy, default "plackett_luce"
-        Rankings drawn from the Plackett-Luce policy; the list by descending scores, rows with equal scores sharing the
-        mean over their orders; or an object, such as those of `skfairrank.policies`, with settings of its own.
+    policy, n_samples, random_state
+        As for :func:`ndcg_score`, but by default rankings are drawn, as in the paper.
     k : int, optional
         Ranks beyond k give no exposure.
     ties : {"larger_label", "average"}
         Where the merits of two groups tie: the group with the larger label is A, as in the authors' program; or the mean of the
-        values that either group as A gives, which is half of the absolute difference and the same under any names.
-    n_samples : int or "exact", default 100
-        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
-        enough.
-    random_state : None, int, RandomState or Generator
-        Under ``policy="plackett_luce"``: source of the sampled rankings.
+        values that either group as A gives, which is half of the absolute difference and the same under any names. Merits tie
+        where they differ by no more than rounding.
     query_weight : array-like or mapping, optional
-        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
-        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
+        As for :func:`ndcg_score`.
     replace_undefined_by : float, default 0.0
         What a query counts as where no two groups are present and have merit; 0 as in the paper, nan to leave it out with an
         `UndefinedMetricWarning`. If all queries are so, there is a warning in any case.
@@ -134,49 +99,89 @@ def group_exposure_disparity(
     >>> round(group_exposure_disparity([1, 1], [0, 0.1], **kw), 6)  # the same order, a softer policy
     0.018438
     """
-    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
-    queries, _, exposure = ranked_rows(s, qid, chosen, k)
-    y = queries.group(check_relevance(y, queries.n_rows))
-    group = queries.group(check_groups(sensitive_features, queries.n_rows)[1])
-    per_query = exposure_disparity(y, group, exposure, queries, ties, replace_undefined_by)
-    return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
+    ranked = Ranked(s, qid, policy, n_samples, random_state)
+    y, group, exposure = ranked.relevances(y), ranked.groups(sensitive_features)[1], ranked.exposure(k)
+    per_query = exposure_disparity(y, group, exposure, ranked.queries, ties, replace_undefined_by)
+    return per_query.weighted(ranked.queries.weights(query_weight)).reduced(reduce)
 
 
 def exposure_disparity(y, group, exposure, queries: Queries, ties="larger_label", replace_undefined_by=0.0) -> PerQuery:
     """`group_exposure_disparity` of checked values that are grouped by query; groups are numbered from 0."""
-    if ties not in TIES:
-        raise ValueError(f"ties={ties!r}: choose one of {list(TIES)}.")
-    if group.max() <= 1:
-        values, defined = _disparity_of_two(y, group, exposure, queries.offsets, ties)
-    else:
-        values, defined = np.zeros(queries.n_queries), np.zeros(queries.n_queries, bool)
-        for chosen, rows, second, offsets in _pairs_of_groups(group, queries):
-            of_pair, pair_defined = _disparity_of_two(y[rows], second, exposure[rows], offsets, ties)
-            values[chosen] = np.maximum(values[chosen], np.where(pair_defined, of_pair, 0.0))
-            defined[chosen] |= pair_defined
+    if ties not in ("larger_label", "average"):
+        raise ValueError(f"ties={ties!r}: choose one of ['larger_label', 'average'].")
+    query = np.repeat(np.arange(queries.n_queries), queries.sizes)
+    is_present = np.zeros((queries.n_queries, int(group.max()) + 1), np.float32)
+    is_present[query, group] = 1.0
+    values, defined = np.zeros(queries.n_queries), np.zeros(queries.n_queries, bool)
+    for a, b in np.argwhere(np.triu(is_present.T @ is_present, 1)):  # pairs of groups that meet in some query
+        meet = (is_present[:, a] * is_present[:, b]) > 0
+        rows, chosen = np.flatnonzero(meet[query] & ((group == a) | (group == b))), np.flatnonzero(meet)
+        offsets = np.searchsorted(query[rows], np.r_[chosen, queries.n_queries])
+        coefficients, has_merit, tied = disparity_coefficients(y[rows], (group[rows] == b).astype(np.int64), offsets)
+        gap = np.add.reduceat(coefficients * exposure[rows], offsets[:-1])
+        of_pair = np.where(tied, np.abs(gap) / 2.0, gap) if ties == "average" else gap
+        values[chosen] = np.maximum(values[chosen], np.where(has_merit, of_pair, 0.0))
+        defined[chosen] |= has_merit
     reason = "they lack two groups with relevant rows"
     return PerQuery(values, defined, "group_exposure_disparity", reason, replace_undefined_by)
 
 
-def _disparity_of_two(y, group, exposure, offsets, ties) -> tuple[np.ndarray, np.ndarray]:
-    """The disparity of groups 0 and 1 in each query, and where it is defined."""
-    coefficients, defined, tied = disparity_coefficients(y, group, offsets)
-    gap = np.add.reduceat(coefficients * exposure, offsets[:-1])
-    values = np.maximum(gap, 0.0)
-    return (np.where(tied, np.abs(gap) / 2.0, values) if ties == "average" else values), defined
+def disparity_coefficients(
+    y: np.ndarray, group: np.ndarray, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients c such that a query's disparity v_A / M_A - v_B / M_B is the sum of c_i times the exposure of row i.
+
+    Merits tie where they differ by no more than the rounding of relevances and of their sums: the means of (.1, .2, .3) and of
+    (.2) do, in any order of the rows.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n_rows,)
+        Relevances >= 0, grouped by query.
+    group : ndarray of int, shape (n_rows,)
+        0 or 1, grouped by query; 1 is the larger label.
+    offsets : ndarray of int64, shape (n_queries + 1,)
+
+    Returns
+    -------
+    coefficients : ndarray of float64, shape (n_rows,)
+        Zero in queries where the disparity is undefined.
+    defined : ndarray of bool, shape (n_queries,)
+        False where a group is absent or without merit.
+    tied : ndarray of bool, shape (n_queries,)
+        Where the disparity is defined and both groups have the same merit.
+    """
+    sizes = np.diff(offsets)
+    cell = 2 * np.repeat(np.arange(len(sizes)), sizes) + group
+    members, relevant = (np.bincount(cell, w, 2 * len(sizes)).reshape(-1, 2) for w in (None, (y > 0).astype(float)))
+    # Scaled by a power of two, so that no sum overflows; added up in sorted order, so that the order of rows does not matter.
+    exponent = np.frexp(np.maximum.reduceat(y, offsets[:-1]))[1]
+    order = np.lexsort((y, cell))
+    scaled = np.ldexp(y, -np.repeat(exponent, sizes))[order]
+    sums = np.bincount(cell[order], scaled, 2 * len(sizes)).reshape(-1, 2)
+    sums = np.where(relevant > 0, np.maximum(sums, SMALLEST_MERIT), 0.0)  # a small one may vanish beside a huge one
+    defined = np.asarray((sums > 0).all(axis=1))
+    merit = np.divide(sums, members, out=np.zeros_like(sums), where=members > 0)
+    rounding = np.zeros(len(sizes)) if _sums_are_exact(y) else 2.0 * (_resolution(y) + np.finfo(float).eps * sizes)
+    tied = defined & (np.abs(merit[:, 0] - merit[:, 1]) <= rounding * merit.max(axis=1))
+    larger_is_first = tied | (merit[:, 1] >= merit[:, 0])
+    # 1 / (|G| M_G) = 1 / (sum of the group's relevances), with the sign of the group's place in the difference.
+    per_cell = np.divide(1.0, sums, out=np.zeros_like(sums), where=defined[:, None])
+    per_cell = np.ldexp(per_cell, -np.maximum(exponent, int(np.log2(SMALLEST_MERIT)))[:, None])
+    per_cell *= np.where(larger_is_first[:, None], [-1.0, 1.0], [1.0, -1.0])
+    return per_cell.ravel()[cell], defined, tied
 
 
-def _pairs_of_groups(group, queries: Queries):
-    """Pairs of groups that meet in some query: these queries, the pair's rows there, whose group is the second, and offsets."""
-    query = np.repeat(np.arange(queries.n_queries), queries.sizes)
-    is_present = np.zeros((queries.n_queries, int(group.max()) + 1), np.float32)
-    is_present[query, group] = 1.0
-    for a, b in np.argwhere(np.triu(is_present.T @ is_present, 1)):
-        meet = (is_present[:, a] * is_present[:, b]) > 0
-        rows = np.flatnonzero(meet[query] & ((group == a) | (group == b)))
-        chosen = np.flatnonzero(meet)
-        offsets = np.searchsorted(query[rows], np.r_[chosen, queries.n_queries])
-        yield chosen, rows, (group[rows] == b).astype(np.int64), offsets
+def _sums_are_exact(y: np.ndarray) -> bool:
+    """Whether relevances are multiples of 1/16, so small that sums of them are not rounded: grades, and halves of grades."""
+    return bool(y.max() < 2.0**48 / len(y)) and bool((16.0 * y % 1.0 == 0.0).all())
+
+
+def _resolution(y: np.ndarray) -> float:
+    """Relative distance of neighbours in the coarsest float type that holds all relevances: so far they may have been rounded."""
+    with np.errstate(over="ignore"):
+        kinds = [kind for kind in (np.float16, np.float32, np.float64) if (y.astype(kind) == y).all()]
+    return float(np.finfo(kinds[0]).eps)
 
 
 @names_queries
@@ -194,39 +199,25 @@ def group_exposure_difference(
 ):
     r"""Largest minus smallest mean exposure among the groups of a query, averaged over queries.
 
-    Definition, for one query whose present groups have mean expected exposures :math:`v_G`:
-
     .. math:: \max_G v_G - \min_G v_G ,
 
-    the largest difference between two of them, as fairlearn's ``difference(method="between_groups")`` has it.
+    with :math:`v_G` the mean expected exposure of a group's rows: fairlearn's ``difference(method="between_groups")``.
 
     It knows no merit: a group whose rows are less relevant, and for that ranked lower, widens it too. See
-    :func:`group_exposure_disparity` for exposure per merit.
-
-    Under ``policy="plackett_luce"`` the value follows the size of the scores: a softer policy looks fairer, though it sorts
-    the rows alike.
+    :func:`group_exposure_disparity` for exposure per merit. Under ``policy="plackett_luce"`` a softer policy looks fairer.
 
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
+        Scores; higher is better. None under a policy that needs none.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row: ints, strings, bools, categories or members of an enumeration; two groups or more.
-    policy : "deterministic", "plackett_luce" or a policy, default "deterministic"
-        The list by descending scores, rows with equal scores sharing the mean over their orders; rankings drawn from the
-        Plackett-Luce policy; or an object, such as those of `skfairrank.policies`, with settings of its own.
     k : int, optional
         Ranks beyond k give no exposure.
-    n_samples : int or "exact", default 100
-        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
-        enough.
-    random_state : None, int, RandomState or Generator
-        Under ``policy="plackett_luce"``: source of the sampled rankings.
-    query_weight : array-like or mapping, optional
-        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
-        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
+    policy, n_samples, random_state, query_weight
+        As for :func:`ndcg_score`.
     reduce : "mean" or None
         None: the value of each query, in sorted order of their ids, nan for a query with one group.
 
@@ -247,11 +238,9 @@ def group_exposure_difference(
     >>> round(group_exposure_difference([4, 3, 2, 1], qid=[0] * 4, sensitive_features=list("AABB")), 6)
     0.350127
     """
-    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
-    queries, _, exposure = ranked_rows(s, qid, chosen, k)
-    group = queries.group(check_groups(sensitive_features, queries.n_rows)[1])
-    per_query = exposure_difference(group, exposure, queries)
-    return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
+    ranked = Ranked(s, qid, policy, n_samples, random_state)
+    per_query = exposure_difference(ranked.groups(sensitive_features)[1], ranked.exposure(k), ranked.queries)
+    return per_query.weighted(ranked.queries.weights(query_weight)).reduced(reduce)
 
 
 def exposure_difference(group, exposure, queries: Queries) -> PerQuery:
@@ -284,42 +273,30 @@ def individual_exposure_disparity(
 ):
     r"""Exposure per merit that a row gets beyond rows of no more merit, averaged over pairs and queries.
 
-    The individual fairness disparity of Singh and Joachims (2019). Definition, for one query whose rows have merits
-    :math:`M_i`, here their relevances, and expected exposures :math:`v_i` under the policy:
+    The individual fairness disparity of Singh and Joachims (2019), for one query whose rows have merits :math:`M_i`, here their
+    relevances, and expected exposures :math:`v_i`:
 
     .. math::
 
         \frac{1}{|H|} \sum_{(i, j) \in H} \max\left(0,\ \frac{v_i}{M_i} - \frac{v_j}{M_j}\right), \qquad
         H = \{(i, j) : M_i \ge M_j > 0\} .
 
-    The maximum is taken after the expectation. H is read to the letter: it holds every row paired with itself, and both
-    orders of two rows with equal merit. Rows without merit are in no pair. Time grows like n log n in a query's size.
-
-    Under ``policy="plackett_luce"`` the value follows the size of the scores: a softer policy looks fairer, though it sorts
-    the rows alike. See :func:`group_exposure_disparity`.
+    H is read to the letter: it holds every row paired with itself, and both orders of two rows with equal merit. Under
+    ``policy="plackett_luce"`` a softer policy looks fairer, as for :func:`group_exposure_disparity`.
 
     Parameters
     ----------
     y : array-like, shape (n_rows,)
-        Relevances, >= 0.
+        Relevances, >= 0. Rows without any are in no pair.
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
+        Scores; higher is better. None under a policy that needs none.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
-    policy : "deterministic", "plackett_luce" or a policy, default "plackett_luce"
-        Rankings drawn from the Plackett-Luce policy; the list by descending scores, rows with equal scores sharing the
-        mean over their orders; or an object, such as those of `skfairrank.policies`, with settings of its own.
+    policy, n_samples, random_state, query_weight
+        As for :func:`ndcg_score`, but by default rankings are drawn. Sampling noise between rows of equal merit counts as
+        disparity, so few samples give too large a value.
     k : int, optional
         Ranks beyond k give no exposure.
-    n_samples : int or "exact", default 100
-        Under ``policy="plackett_luce"``: rankings to sample for each query, or the exact expectation for queries that are small
-        enough. Sampling
-        noise between rows of equal merit counts as disparity, so few samples give too large a value.
-    random_state : None, int, RandomState or Generator
-        Under ``policy="plackett_luce"``: source of the sampled rankings.
-    query_weight : array-like or mapping, optional
-        What each query counts in the mean, >= 0: one number per row, equal within a query, or per query, as a mapping from id to
-        number (which may hold further ids) or in sorted order of the ids. None: all count alike.
     replace_undefined_by : float, default nan
         What a query without any relevant row counts as. With nan such queries are left out, with an
         `UndefinedMetricWarning`. A query with a single relevant row has disparity 0.
@@ -344,12 +321,192 @@ def individual_exposure_disparity(
     >>> round(individual_exposure_disparity([1, 1], s, qid=[0, 0], n_samples="exact"), 6)
     0.046134
     """
-    chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
-    queries, _, exposure = ranked_rows(s, qid, chosen, k)
-    y = queries.group(check_relevance(y, queries.n_rows))
-    ratio, offsets, out = exposure / np.maximum(y, SMALLEST_MERIT), queries.offsets, np.empty(queries.n_queries)
+    ranked = Ranked(s, qid, policy, n_samples, random_state)
+    y, queries = ranked.relevances(y), ranked.queries
+    ratio, offsets, out = (
+        ranked.exposure(k) / np.maximum(y, SMALLEST_MERIT),
+        queries.offsets,
+        np.empty(queries.n_queries),
+    )
     over_queries(mean_hinge_over_pairs, offsets, 5.0 * sorting_work(offsets), ratio, y, offsets, out)
-    reason = "they have no relevant row"
-    defined = np.maximum.reduceat(y, offsets[:-1]) > 0
+    defined, reason = np.maximum.reduceat(y, ranked.starts) > 0, "they have no relevant row"
     per_query = PerQuery(out, defined, "individual_exposure_disparity", reason, replace_undefined_by)
     return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
+
+
+@names_queries
+def expected_exposure_loss(
+    y,
+    s,
+    *,
+    qid,
+    patience=0.5,
+    part="loss",
+    policy="plackett_luce",
+    k=None,
+    n_samples=100,
+    random_state=None,
+    query_weight=None,
+    reduce="mean",
+):
+    r"""Squared distance of the items' expected exposure from that under the ideal policy (Diaz et al. 2020).
+
+    Items of one relevance should have the same exposure :math:`\epsilon^*_i`, the mean over the ranks that their grade has in an
+    ideal list; :math:`\epsilon_i` is what they have under the policy:
+
+    .. math:: \mathrm{EE\text{-}L} = \|\epsilon - \epsilon^*\|^2
+        = \underbrace{\|\epsilon\|^2}_{\mathrm{EE\text{-}D}} - 2 \underbrace{\epsilon^\top \epsilon^*}_{\mathrm{EE\text{-}R}}
+        + \|\epsilon^*\|^2 .
+
+    A sorted list has a loss wherever items have equal relevance: one of them is always ahead of the other.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_rows,)
+        Relevances, >= 0; grades.
+    s : array-like, shape (n_rows,)
+        Scores; higher is better. None under a policy that needs none.
+    qid : array-like, shape (n_rows,)
+        The query of each row, in any order.
+    patience : float in (0, 1) or None, default=0.5
+        Exposure of rank r is :math:`\mathrm{patience}^{r - 1}`, that of rank-biased precision. None: :math:`1 / \log_2(1 + r)`.
+    part : {"loss", "disparity", "relevance"}, default="loss"
+        EE-L (lower is better), EE-D (how unequal exposure is; lower) or EE-R (how much of it is where it should be; higher).
+    k : int, optional
+        Ranks beyond k give no exposure.
+    policy, n_samples, random_state, query_weight
+        As for :func:`ndcg_score`, but by default rankings are drawn. Sampling noise adds to the loss.
+    reduce : "mean" or None
+        None: the value of each query, in sorted order of their ids.
+
+    Returns
+    -------
+    loss : float, or ndarray of shape (n_queries,)
+        At least 0. Defined for every query: where no item is relevant, all should be exposed alike.
+
+    References
+    ----------
+    F. Diaz, B. Mitra, M. Ekstrand, A. Biega and B. Carterette. Evaluating Stochastic Rankings with Expected Exposure. CIKM 2020.
+
+    Examples
+    --------
+    >>> from skfairrank.metrics import expected_exposure_loss
+    >>> kw = dict(qid=[0, 0], n_samples="exact")
+    >>> expected_exposure_loss([1, 1], [0.0, 0.0], **kw)  # equal items, equal chances
+    0.0
+    >>> expected_exposure_loss([1, 1], [1.0, 0.0], policy="deterministic", qid=[0, 0])  # 2 * (1 - .75)^2
+    0.125
+    """
+    if part not in ("loss", "disparity", "relevance"):
+        raise ValueError(f"part={part!r}: choose one of ['loss', 'disparity', 'relevance'].")
+    ranked = Ranked(s, qid, policy, n_samples, random_state)
+    exposure, queries = ranked.exposure(k, patience), ranked.queries
+    ideal = Deterministic().expected_discounts(ranked.relevances(y), queries, discounts(ranked.longest, k, patience))
+    terms = {"loss": (exposure - ideal) ** 2, "disparity": exposure**2, "relevance": exposure * ideal}[part]
+    values = np.add.reduceat(terms, ranked.starts)
+    per_query = PerQuery(values, np.ones(len(values), bool), "expected_exposure_loss", "")
+    return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
+
+
+@names_queries
+def attention_inequity(
+    y,
+    s,
+    *,
+    qid,
+    items=None,
+    patience=0.5,
+    policy="deterministic",
+    k=None,
+    n_samples=100,
+    random_state=None,
+    query_weight=None,
+    reduce="mean",
+):
+    r"""Inequity of amortised attention: how far what items get over a history is from what they deserve (Biega et al. 2018).
+
+    The queries are a history of rankings, in which items come again. In each query the attention :math:`a_i` of the ranks and the
+    relevances :math:`r_i` are divided by their sums. Over queries with weights :math:`w_q`
+
+    .. math:: \sum_i |A_i - R_i|, \qquad A_i = \sum_q w_q a^q_i, \quad R_i = \sum_q w_q r^q_i ,
+
+    is the sum of the paper (``reduce="sum"``), and divided by :math:`\sum_q w_q` the mean (``reduce="mean"``),
+    between 0 and 2, which does not grow with the length of the history.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_rows,)
+        Relevances, >= 0.
+    s : array-like, shape (n_rows,)
+        Scores; higher is better. None under a policy that needs none.
+    qid : array-like, shape (n_rows,)
+        The query of each row, in any order: one for each ranking of the history.
+    items : array-like, shape (n_rows,), optional
+        Which item each row is: rows of one item in several queries share an id. None: each row is another item, and
+        nothing amortises.
+    patience : float in (0, 1) or None, default=0.5
+        Attention of rank r is :math:`\mathrm{patience}^{r - 1}`, the paper's geometric attention. None:
+        :math:`1 / \log_2(1 + r)`.
+    k : int, optional
+        Ranks beyond k get no attention; k=1 is the paper's singular attention.
+    policy, n_samples, random_state
+        As for :func:`ndcg_score`.
+    query_weight : array-like or mapping, optional
+        How often each ranking was shown, >= 0.
+    reduce : "mean", "sum" or None
+        None: :math:`A_i - R_i` of each item, in sorted order of their ids; positive where it gets more than it deserves.
+
+    Returns
+    -------
+    inequity : float, or ndarray of shape (n_items,)
+        Lower is better. Queries in which no row is relevant deserve nothing that could be divided: they are left out, with an
+        `UndefinedMetricWarning`.
+
+    Notes
+    -----
+    FairRankTune's IAA, as of its commit 8a06ae0, returns after the first ranking of a history, and divides neither attention nor
+    relevance by their sums.
+
+    References
+    ----------
+    A. Biega, K. Gummadi and G. Weikum. Equity of Attention: Amortizing Individual Fairness in Rankings. SIGIR 2018.
+
+    Examples
+    --------
+    Two equal items take turns at the only rank that is seen:
+
+    >>> from skfairrank.metrics import attention_inequity
+    >>> y, qid, items = [1, 1, 1, 1], [1, 1, 2, 2], ["a", "b", "a", "b"]
+    >>> attention_inequity(y, [2, 1, 1, 2], qid=qid, items=items, k=1)
+    0.0
+    >>> attention_inequity(y, [2, 1, 2, 1], qid=qid, items=items, k=1, reduce="sum")  # a gets 2 of 1, b none of 1
+    2.0
+    """
+    if reduce is not None and (not isinstance(reduce, str) or reduce not in ("mean", "sum")):
+        raise ValueError(f'reduce={reduce!r}: choose "mean", "sum", or None for the value of each item.')
+    ranked = Ranked(s, qid, policy, n_samples, random_state)
+    attention, queries, y = ranked.exposure(k, patience), ranked.queries, ranked.relevances(y)
+    weight = queries.weights(query_weight)
+    weight = np.ones(queries.n_queries) if weight is None else weight
+    deserved, given = (np.add.reduceat(values, ranked.starts) for values in (y, attention))
+    counts = np.where(deserved > 0, weight, 0.0)
+    if lost := int(((weight > 0) & ~(deserved > 0)).sum()):
+        warn_caller(
+            f"attention_inequity is undefined in {lost} of {int((weight > 0).sum())} queries (they have no relevant row): "
+            "they are left out of the history.",
+            UndefinedMetricWarning,
+        )
+    sizes = queries.sizes
+    too_much = attention / np.repeat(given, sizes) - y / np.repeat(np.where(deserved > 0, deserved, 1.0), sizes)
+    too_much *= np.repeat(counts, sizes)
+    if items is None:
+        too_much = queries.ungroup(too_much)
+    else:
+        known = Queries.from_qid(items, queries.n_rows, name="items")
+        too_much = np.bincount(queries.group(known.codes), weights=too_much, minlength=known.n_queries)
+    if reduce is None:
+        return too_much
+    total = float(np.abs(too_much).sum())
+    if reduce == "sum":
+        return total
+    return total / float(counts.sum()) if counts.any() else float("nan")

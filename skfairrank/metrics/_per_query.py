@@ -1,4 +1,4 @@
-"""What a metric is before it is averaged: a value for each query, and whether its definition covers the query."""
+"""What metrics share: scores ranked by a policy, and the values of queries before they are averaged."""
 
 from __future__ import annotations
 
@@ -9,10 +9,50 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.validation import _num_samples
 
-from skfairrank._checks import warn_caller
+from skfairrank._checks import check_relevance, check_scores, warn_caller
+from skfairrank._queries import Queries
+from skfairrank._sensitive import check_groups
+from skfairrank.policies import make_policy
+from skfairrank.utilities import discounts
 
-__all__ = ["PerQuery"]
+
+class Ranked:
+    """Rows ranked by a policy; all values of rows are grouped by query.
+
+    Parameters
+    ----------
+    s : array-like of shape (n_rows,), or None
+        Scores; None where the policy needs none.
+    qid, policy, n_samples, random_state
+        As metrics take them.
+    """
+
+    def __init__(self, s, qid, policy, n_samples, random_state):
+        self.policy = make_policy(policy, n_samples=n_samples, random_state=random_state)
+        if s is None and not getattr(self.policy, "needs_scores", True):
+            self.queries, self.s = Queries.from_qid(qid, 0 if qid is None else _num_samples(qid)), None
+        else:
+            s = check_scores(s, name="s")
+            self.queries = Queries.from_qid(qid, len(s))
+            self.s = self.queries.group(s)
+        self.starts, self.longest = self.queries.offsets[:-1], int(self.queries.sizes.max())
+
+    def expected(self, discount: np.ndarray) -> np.ndarray:
+        """Expected discount of each row's rank."""
+        return self.policy.expected_discounts(self.s, self.queries, discount)
+
+    def exposure(self, k=None, patience=None) -> np.ndarray:
+        return self.expected(discounts(self.longest, k, patience))
+
+    def relevances(self, y) -> np.ndarray:
+        return self.queries.group(check_relevance(y, self.queries.n_rows))
+
+    def groups(self, sensitive_features) -> tuple[np.ndarray, np.ndarray]:
+        """Labels, sorted, and the number of each row's label."""
+        labels, codes = check_groups(sensitive_features, self.queries.n_rows)
+        return labels, self.queries.group(codes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from scipy.sparse import csr_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfairrank._checks import names_queries, stores_parameters, warn_caller
-from skfairrank._gains import discounts
 from skfairrank._random import as_generator
 from skfairrank.plackett_luce import check_n_samples
 from skfairrank.policies import Deterministic, RankProbabilities
 from skfairrank.postprocessing._base import ReRanker
+from skfairrank.utilities import discounts
 
 _SOLVER = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _SLACK = 1e-9  # beyond the least spread that there is, so that rounding does not make the second program infeasible

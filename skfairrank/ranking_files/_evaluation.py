@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,6 @@ from skfairrank._checks import check_scores, warn_caller
 from skfairrank._random import as_generator
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._predictions import own_policy, ranking_scores
-from skfairrank.plackett_luce import grouped_expected_discounts, grouped_expected_utility
 from skfairrank.policies import PlackettLuce, make_policy
 from skfairrank.ranking_files._source import CHUNK, RankingSource
 from skfairrank.utilities import make_utility
@@ -229,7 +228,7 @@ class _Metric:
         """The value of each query of a chunk, shape (n_queries,); nan where it is undefined."""
         settings = dict(self.settings)
         if "policy" in settings:
-            settings["policy"] = _numbered(settings, first_query, seed) if policy is None else policy
+            settings["policy"] = _numbered(settings, seed) if policy is None else policy
             settings.pop("n_samples", None)
             settings.pop("random_state", None)
         if "utility" in inspect.signature(self.function).parameters:
@@ -259,28 +258,11 @@ def _parameters_of(function) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
-def _numbered(settings: dict, first_query: int, seed: int) -> Any:
-    """The policy of a metric, with noise that belongs to the queries of the source."""
+def _numbered(settings: dict, seed: int) -> Any:
+    """The policy of a metric; one generator draws the noise of all chunks."""
     given = {name: settings[name] for name in ("n_samples", "random_state") if name in settings}
     policy = make_policy(settings["policy"], **given)
     if type(policy) is not PlackettLuce:
         return policy
-    state = policy.random_state
-    if not isinstance(state, (int, np.integer)):  # one that advances would draw other noise for each chunk
-        state = seed
-    return _NumberedPlackettLuce(policy.temperature, policy.n_samples, state, first_query=first_query)
-
-
-@dataclass(frozen=True)
-class _NumberedPlackettLuce(PlackettLuce):
-    """The policy for some queries of many, sampled with the noise that they have among all."""
-
-    first_query: int = 0
-
-    def expected_discounts(self, s, queries, discount):
-        settings = {"n_samples": self.n_samples, "random_state": self.random_state, "first_query": self.first_query}
-        return grouped_expected_discounts(self._divided(s, queries), queries, discount, **settings)
-
-    def expected_utility(self, s, queries, tables):
-        settings = {"n_samples": self.n_samples, "random_state": self.random_state, "first_query": self.first_query}
-        return grouped_expected_utility(self._divided(s, queries), queries, tables, **settings)
+    state = policy.random_state if policy.random_state is not None else seed
+    return replace(policy, random_state=as_generator(state))

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from skfairrank._checks import check_magnitude, check_relevance
-from skfairrank._exposure import disparity_coefficients
 from skfairrank._queries import blocks_of_queries
 from skfairrank._sensitive import check_groups
+from skfairrank.metrics._exposure import disparity_coefficients
 from skfairrank.ranking_files._disk_batches import DiskBatches
 from skfairrank.ranking_files._query_table import Table
 from skfairrank.ranking_files._row_file import RowFile

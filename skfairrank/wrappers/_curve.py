@@ -9,11 +9,11 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from skfairrank._checks import warn_caller
-from skfairrank._gains import discounts
 from skfairrank._queries import Queries
 from skfairrank.metrics._exposure import exposure_disparity
-from skfairrank.metrics._ndcg import ndcg
+from skfairrank.metrics._quality import ndcg
 from skfairrank.policies import Deterministic, PlackettLuce
+from skfairrank.utilities import discounts
 
 # Queries of so many rows are summed exactly, in about .1 ms each; of larger ones rankings are sampled.
 EXACT_UP_TO = 12

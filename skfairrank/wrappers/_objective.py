@@ -12,13 +12,12 @@ import numpy as np
 
 from skfairrank._batches import Batch
 from skfairrank._checks import check_relevance
-from skfairrank._gains import descending_order
 from skfairrank._gradients import Gradient, make_gradient
 from skfairrank._kernels.lambdarank import lambdarank, lambdarank_work
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 from skfairrank._threads import over_queries
-from skfairrank.policies import Deterministic, expected_utility
+from skfairrank.policies import Deterministic, descending_order, expected_utility
 from skfairrank.utilities import Utility
 
 # Halvings of the interval in which lambda lies, once it is known up to a factor of two.

@@ -11,15 +11,9 @@ from numbers import Integral
 import numpy as np
 
 from skfairrank._checks import names_queries
-from skfairrank._gains import discounts
 from skfairrank._random import as_generator
-from skfairrank._sensitive import check_groups
-from skfairrank.metrics._arguments import scored_rows
-from skfairrank.metrics._attention import attention_by_rank
-from skfairrank.metrics._per_query import PerQuery
-from skfairrank.policies import make_policy
-
-__all__ = ["attention_weighted_rank_fairness", "group_ndkl", "group_skew"]
+from skfairrank.metrics._per_query import PerQuery, Ranked
+from skfairrank.utilities import discounts
 
 
 @names_queries
@@ -49,7 +43,7 @@ def group_ndkl(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
+        Scores; higher is better. None under a policy that needs none.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
@@ -60,10 +54,8 @@ def group_ndkl(
         Under a policy that draws rankings, or with tied scores, :math:`D_i` are expected shares.
     k : int, optional
         Only prefixes of up to k ranks count.
-    n_samples, random_state
-        Under ``policy="plackett_luce"``, as for `group_exposure_difference`.
-    query_weight : array-like or mapping, optional
-        What each query counts in the mean, >= 0, as for `group_exposure_difference`.
+    n_samples, random_state, query_weight
+        As for :func:`ndcg_score`.
     reduce : "mean" or None
         None: the value of each query; nan for a query with one group, where there is no `target`.
 
@@ -122,7 +114,7 @@ def group_skew(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
+        Scores; higher is better. None under a policy that needs none.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
@@ -159,8 +151,7 @@ def group_skew(
     shares = _Shares(s, qid, sensitive_features, target, policy, n_samples, random_state)
     with np.errstate(divide="ignore", invalid="ignore"):
         skew = np.log(shares.of_first(int(k)) / shares.target)
-    missing = shares.target == 0
-    skew[missing] = -np.inf if which == "max" else np.inf
+    skew = np.where(shares.target > 0, skew, -np.inf if which == "max" else np.inf)
     values = skew.max(axis=1) if which == "max" else skew.min(axis=1)
     return shares.reduced(values, "group_skew", query_weight, reduce)
 
@@ -191,7 +182,7 @@ def attention_weighted_rank_fairness(
     Parameters
     ----------
     s : array-like, shape (n_rows,)
-        Scores; higher is better. May be None under a policy that needs none, `skfairrank.policies.RankProbabilities`.
+        Scores; higher is better. None under a policy that needs none.
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
@@ -208,7 +199,7 @@ def attention_weighted_rank_fairness(
     k : int, optional
         Ranks beyond k get no attention.
     n_samples, random_state, query_weight
-        As for `group_exposure_difference`.
+        As for :func:`ndcg_score`.
     reduce : "mean" or None
         None: the value of each query; nan for a query with one group, where there is no `target`.
 
@@ -236,54 +227,47 @@ def attention_weighted_rank_fairness(
     if distance not in _DISTANCES:
         raise ValueError(f"distance={distance!r}: choose one of {list(_DISTANCES)}.")
     shares = _Shares(s, qid, sensitive_features, target, policy, n_samples, random_state)
-    attention = attention_by_rank(int(shares.queries.sizes.max()), patience, k)
-    values = 1.0 - _DISTANCES[distance](shares.of_attention(attention), shares.target)
+    values = 1.0 - _DISTANCES[distance](shares.of_attention(discounts(shares.longest, k, patience)), shares.target)
     return shares.reduced(np.clip(values, 0.0, 1.0), "attention_weighted_rank_fairness", query_weight, reduce)
 
 
-class _Shares:
+class _Shares(Ranked):
     """Expected shares of groups in each query, and their targets, arrays of shape (n_queries, n_groups)."""
 
     def __init__(self, s, qid, sensitive_features, target, policy, n_samples, random_state):
         if isinstance(policy, str) and random_state is not None and not isinstance(random_state, Integral):
-            random_state = int(as_generator(random_state).integers(2**63))
-        self.policy = make_policy(policy, n_samples=n_samples, random_state=random_state)
-        self.queries, self.s = scored_rows(s, qid, self.policy)
-        labels, group = check_groups(sensitive_features, self.queries.n_rows)
-        self.member = np.eye(len(labels))[self.queries.group(group)]
-        self.of_items = self._sums(1.0) / self.queries.sizes[:, None]
-        self.is_given = target is not None
-        self.target = self.of_items if target is None else self._targets(target, labels.tolist())
-
-    def _sums(self, values):
-        return np.add.reduceat(self.member * np.reshape(values, (-1, 1)), self.queries.offsets[:-1], axis=0)
-
-    def _targets(self, target, labels):
-        if not isinstance(target, Mapping):
-            raise TypeError(f"target is a {type(target).__name__}: give a dict from group label to share.")
-        unknown = [label for label in labels if label not in target]
-        shares = np.array([float(target.get(label, 0.0)) for label in labels])
-        rest = [float(share) for label, share in target.items() if label not in labels]
-        total = shares.sum() + sum(rest)
-        if unknown or not (shares > 0).all() or not (np.array(rest) >= 0).all() or abs(total - 1.0) > 1e-6:
-            raise ValueError(
-                f"target={dict(target)!r}: give a share above 0 for each of the groups {labels}; shares sum to 1."
-            )
-        return np.broadcast_to(shares, (self.queries.n_queries, len(labels)))
+            random_state = int(as_generator(random_state).integers(2**63))  # the same rankings for every prefix
+        super().__init__(s, qid, policy, n_samples, random_state)
+        labels, group = self.groups(sensitive_features)
+        self.member = np.eye(len(labels))[group]
+        of_items = np.add.reduceat(self.member, self.starts) / self.queries.sizes[:, None]
+        self.defined = np.full(len(of_items), True) if target is not None else (of_items > 0).sum(axis=1) > 1
+        self.target = of_items if target is None else _shares_of_labels(target, labels.tolist())
 
     def of_attention(self, attention):
         """Shares of what ranks get."""
-        given = self._sums(self.policy.expected_discounts(self.s, self.queries, attention))
+        given = np.add.reduceat(self.member * self.expected(attention)[:, None], self.starts)
         return given / given.sum(axis=1, keepdims=True)
 
     def of_first(self, k: int):
         """Shares of the first min(k, n) ranks."""
-        return self.of_attention((np.arange(int(self.queries.sizes.max())) < k).astype(np.float64))
+        return self.of_attention((np.arange(self.longest) < k).astype(np.float64))
 
     def reduced(self, values, metric, query_weight, reduce):
-        defined = np.full(len(values), True) if self.is_given else (self.of_items > 0).sum(axis=1) > 1
-        per_query = PerQuery(values, defined, metric, "none has two groups", is_selective=True)
+        per_query = PerQuery(values, self.defined, metric, "none has two groups", is_selective=True)
         return per_query.weighted(self.queries.weights(query_weight)).reduced(reduce)
+
+
+def _shares_of_labels(target, labels: list) -> np.ndarray:
+    if not isinstance(target, Mapping):
+        raise TypeError(f"target is a {type(target).__name__}: give a dict from group label to share.")
+    shares = np.array([float(target.get(label, 0.0)) for label in labels])
+    rest = np.array([float(share) for label, share in target.items() if label not in labels])
+    if not (shares > 0).all() or not (rest >= 0).all() or abs(shares.sum() + rest.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"target={dict(target)!r}: give a share above 0 for each of the groups {labels}; shares sum to 1."
+        )
+    return shares[None]
 
 
 def _divergence(p, q):
