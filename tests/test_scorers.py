@@ -470,7 +470,7 @@ def test_classes_that_do_not_say_who_comes_first_are_refused(labels, task):
     classes = np.take(labels, np.minimum(y, len(labels) - 1).astype(int))
     for model in (LogisticRegression(), make_pipeline(StandardScaler(), LinearSVC())):
         model.fit(X, classes)
-        with pytest.raises(ValueError, match="classifier of the labels .*relevances 0 and 1"):
+        with pytest.raises(ValueError, match="which do not say how good.*relevances 0 and 1"):
             ndcg_scorer(model, X, y, qid=metadata["qid"])
         with pytest.raises(ValueError, match="relevances 0 and 1"):
             audit({"model": model}, X, y, qid=metadata["qid"], X_hypothetical=metadata["X_hypothetical"])

@@ -58,13 +58,13 @@ def scoring_method(estimator) -> str:
 
 
 def check_classes(estimator, labels) -> None:
-    """Raise ValueError where a classifier's labels do not say which class is to be ranked first: text, or more than two."""
-    labels = np.unique(np.asarray([] if labels is None else labels))
-    if len(labels) > 2 or labels.dtype.kind not in "biuf":
-        shown = ", ".join(map(repr, labels[:3].tolist())) + (", ..." if len(labels) > 3 else "")
+    """Raise ValueError where a classifier's labels do not say which rows are better: text, or more than two classes."""
+    classes = np.unique(np.asarray([] if labels is None else labels))
+    if len(classes) > 2 or classes.dtype.kind not in "biuf":
+        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
         raise ValueError(
-            f"{type(estimator).__name__} is a classifier of the labels {shown}, which do not say who is to be ranked first: fit "
-            "it on relevances 0 and 1 (such as y == 'hired'), or use a regressor or ranker for grades."
+            f"{type(estimator).__name__} is a classifier with the classes {shown}, which do not say how good a row is: give y as "
+            "relevances 0 and 1, or use a ranker or a regressor for several grades."
         )
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from skfairrank._queries import Queries
 from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
-from skfairrank.metrics._predictions import asks_for, ranking_scores, unwrapped
+from skfairrank.metrics._predictions import asks_for, check_classes, is_a_classifier, ranking_scores, unwrapped
 from skfairrank.wrappers._catboost import CatBoost
 from skfairrank.wrappers._library import Library
 from skfairrank.wrappers._lightgbm import LightGBM
@@ -48,7 +48,7 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         X = as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         y = as_labels(y, X)
-        check_classes(self.estimator, y)
+        check_labels(self.estimator, y)
         return X, y, queries_in_fit(qid, _num_samples(X))
 
     def _inner_scores(self, X, *, qid=None, sensitive_features=None) -> np.ndarray:
@@ -145,21 +145,14 @@ def as_labels(y, X, name: str = "y") -> np.ndarray:
     return y
 
 
-def check_classes(estimator, y, *, is_fitted: bool = False) -> None:
-    """Raise ValueError where a classifier's labels do not say which rows are better: text, or more than two classes."""
+@def check_labels(estimator, y, *, is_fitted: bool = False) -> None:
+    """Raise ValueError where `estimator` is a classifier, and its classes do not say which rows are better."""
     is_fitted, estimator = is_fitted or isinstance(estimator, FrozenEstimator), unwrapped(estimator)
-    if not hasattr(estimator, "__sklearn_tags__") or not is_classifier(estimator):
-        return
-    classes = np.unique(getattr(estimator, "classes_", y) if is_fitted else y)
-    if len(classes) > 2 or classes.dtype.kind not in "biuf":
-        shown = ", ".join(map(repr, classes[:5].tolist()))
-        raise ValueError(
-            f"{type(estimator).__name__} is a classifier with the classes {shown}{', ...' if len(classes) > 5 else ''}, which do "
-            "not say how good a row is: give y as relevances 0 and 1, or use a ranker or a regressor for several grades."
-        )
+    if is_a_classifier(estimator):
+        check_classes(estimator, getattr(estimator, "classes_", y) if is_fitted else y)
 
 
-@contextmanager
+contextmanager
 def silent_of_made_up_names(estimator):
     """Without the model's warning of missing feature names, where it has made them up; real ones are checked beforehand."""
     with warnings.catch_warnings():

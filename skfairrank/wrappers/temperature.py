@@ -22,7 +22,7 @@ from skfairrank._random import as_generator
 from skfairrank._sensitive import check_groups
 from skfairrank.metrics._predictions import asks_for, ranking_scores, unwrapped
 from skfairrank.model_selection._split import folds_of_queries
-from skfairrank.wrappers._base import Wrapper, check_classes, fit_clone
+from skfairrank.wrappers._base import Wrapper, check_labels, fit_clone
 from skfairrank.wrappers._curve import Curve
 from skfairrank.wrappers._rows import take
 
@@ -185,7 +185,7 @@ class TemperatureRanker(Wrapper):
         if self.max_disparity is not None:
             group = check_groups(sensitive_features, queries.n_rows, compared_by="max_disparity")[1]
         if isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator):
-            check_classes(self.estimator, y, is_fitted=True)
+            check_labels(self.estimator, y, is_fitted=True)
             rows, ids, scores = np.arange(queries.n_rows), queries.codes, _scores_of_fitted(self.estimator, X, qid)
             self.estimator_ = self.estimator
         else:
