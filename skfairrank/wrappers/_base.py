@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods
@@ -145,14 +145,14 @@ def as_labels(y, X, name: str = "y") -> np.ndarray:
     return y
 
 
-@def check_labels(estimator, y, *, is_fitted: bool = False) -> None:
+def check_labels(estimator, y, *, is_fitted: bool = False) -> None:
     """Raise ValueError where `estimator` is a classifier, and its classes do not say which rows are better."""
     is_fitted, estimator = is_fitted or isinstance(estimator, FrozenEstimator), unwrapped(estimator)
     if is_a_classifier(estimator):
         check_classes(estimator, getattr(estimator, "classes_", y) if is_fitted else y)
 
 
-contextmanager
+@contextmanager
 def silent_of_made_up_names(estimator):
     """Without the model's warning of missing feature names, where it has made them up; real ones are checked beforehand."""
     with warnings.catch_warnings():
