@@ -10,10 +10,8 @@ from scipy.stats import beta
 
 from skfairrank._checks import as_floats
 
-__all__ = ["check_confidence", "upper_confidence_bound"]
-
-# How the risk 1 - confidence is shared: the binomial bound, the largest bet, and all smaller bets.
-_BINOMIAL, _LARGEST_BET, _SMALLER_BETS = 0.5, 0.3, 0.2
+# How the risk 1 - confidence is shared: the binomial bound gets half of it, and of the bets' half the largest bet .6.
+_BINOMIAL, _BOLDEST = 0.5, 0.6
 # Up to so many coefficients of polynomials are multiplied directly, and more of them by Fourier transforms.
 _DIRECT = 256
 
@@ -48,7 +46,8 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None):
         In (0, 1).
     weight : array-like, shape (n,), optional
         What each value counts in the mean, >= 0. It bounds the weighted mean of the expectations, given weights that were
-        known before the values. The binomial bound has no part in it then, unless the weights that are not 0 are equal.
+        known before the values. Where the weights differ, the bound is never wider than Hoeffding's for a weighted mean: where
+        that is hardly ever too low, because the mean is small, the bets get the risk that it leaves.
 
     Returns
     -------
@@ -63,6 +62,8 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None):
     References
     ----------
     I. Waudby-Smith and A. Ramdas. Estimating means of bounded random variables by betting. JRSS B, 2024.
+
+    W. Hoeffding. Probability inequalities for sums of bounded random variables. JASA, 1963.
 
     C. Clopper and E. Pearson. The use of confidence or fiducial limits illustrated in the case of the binomial. Biometrika, 1934.
 
@@ -79,18 +80,15 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None):
     if weight is not None:
         values, weight = values[weight > 0], weight[weight > 0]
         weight = None if (weight == weight[0]).all() else weight / weight.max()
-    values, stakes, counts = _distinct(values, weight)
-    bets, shares = _bets(int(counts.sum()), risk)
-    rounded = _Rounded(values, counts, _BINOMIAL * risk) if weight is None else None
-    if rounded is None:  # all of the risk goes to the bets
-        shares = shares / shares.sum()
+    bets = _Bets(values, weight)
+    if weight is not None:
+        return _weighted_bound(float(weight @ values), weight, risk, bets)
+    rounded = _Rounded(values, _BINOMIAL * risk)
+    return _smallest(lambda m: rounded.share_below(m) + (1.0 - _BINOMIAL) * risk * bets.wealth(m, risk) >= 1.0)
 
-    def is_rejected(m: float) -> bool:
-        with np.errstate(divide="ignore"):  # wealth that is lost
-            log_wealth = np.log1p(bets[:, None] * stakes * (m - values) / (1.0 - m)) @ counts
-        wealth = float(shares @ np.exp(np.minimum(log_wealth, 700.0)))
-        return (0.0 if rounded is None else rounded.share_below(m)) + risk * wealth >= 1.0
 
+def _smallest(is_rejected) -> float:
+    """The smallest mean in (0, 1) that is rejected, where all above it are; 1 if there is none."""
     low, high = 0.0, np.nextafter(1.0, 0.0)
     if not is_rejected(high):
         return 1.0
@@ -98,6 +96,22 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if is_rejected(middle) else (middle, high)
     return float(high)
+
+
+def _weighted_bound(total: float, weight, risk: float, bets: _Bets) -> float:
+    """Hoeffding's bound; and the bets' with a share of the risk, of means of which Hoeffding's takes no more than the rest.
+
+    Weights of maximum 1 make the weighted sum at most as likely to be small as a Poisson variable (Chernoff): a mean m is
+    rejected by Hoeffding with probability at most that of the sum being less than its expectation m * sum(w) by `slack`.
+    """
+    slack = np.sqrt(0.5 * np.log(1.0 / risk) * np.sum(weight**2))
+    bound = min(1.0, (total + slack) / weight.sum())
+    for share in (0.2, 0.4, 0.6, 0.8, 0.95):
+        expected, left = bound * weight.sum(), bound * weight.sum() - slack
+        taken = np.exp(-(slack + left * np.log(left / expected))) if left > 0 else 0.0
+        if taken <= (1.0 - share) * risk:
+            bound = min(bound, _smallest(lambda m, share=share: share * risk * bets.wealth(m, risk) >= 1.0))
+    return float(bound)
 
 
 def check_confidence(confidence) -> float:
@@ -130,36 +144,35 @@ def _check_weight(weight, n: int) -> np.ndarray | None:
     return weight
 
 
-def _distinct(values, weight):
-    """Distinct values with their weights (of maximum 1) and how often they occur, sorted: so the given order has no effect."""
-    if weight is None:
-        values, counts = np.unique(values, return_counts=True)
-        return values, np.ones(len(values)), counts
-    pairs, counts = np.unique(np.column_stack([values, weight]), axis=0, return_counts=True)
-    return pairs[:, 0], pairs[:, 1], counts
+class _Bets:
+    """The wealth of gamblers who bet that a mean is below m, by bets that are fixed beforehand.
 
+    Bets are 1, 1/2, 1/4, ... down to what is best for n values that vary as much as they can, times the values' weights.
+    """
 
-def _bets(n: int, risk: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bets 1, 1/2, 1/4, ..., down to what is best for n values that vary as much as they can, and their shares of the risk."""
-    smallest = min(0.5, np.sqrt(8.0 * np.log(1.0 / risk) / n))
-    bets = 0.5 ** np.arange(int(np.ceil(np.log2(1.0 / smallest))) + 1)
-    return bets, np.r_[_LARGEST_BET, np.full(len(bets) - 1, _SMALLER_BETS / (len(bets) - 1))]
+    def __init__(self, values, weight):
+        # Sorted distinct values, so that the given order has no effect on the last bits.
+        pairs = np.column_stack([values, np.ones(len(values)) if weight is None else weight])
+        pairs, self.counts = np.unique(pairs, axis=0, return_counts=True)
+        self.values, self.stakes = pairs.T
+
+    def wealth(self, m: float, risk: float) -> float:
+        """The mean over the gamblers, of whom the boldest counts most."""
+        smallest = min(0.5, np.sqrt(8.0 * np.log(1.0 / risk) / self.counts.sum()))
+        bets = 0.5 ** np.arange(int(np.ceil(np.log2(1.0 / smallest))) + 1)
+        shares = np.r_[_BOLDEST, np.full(len(bets) - 1, (1.0 - _BOLDEST) / (len(bets) - 1))]
+        with np.errstate(divide="ignore"):  # wealth that is lost
+            log_wealth = np.log1p(bets[:, None] * self.stakes * (m - self.values) / (1.0 - m)) @ self.counts
+        return float(shares @ np.exp(np.minimum(log_wealth, 700.0)))
 
 
 class _Rounded:
-    """The binomial bound of values that are rounded at random to 0 or 1, each up with a probability that is the value.
+    """The binomial bound, with some risk, of values that are rounded at random to 0 or 1, each up with its own probability."""
 
-    Parameters
-    ----------
-    values, counts : ndarray, shape (n_distinct,)
-    risk : float
-        Of the binomial bound.
-    """
-
-    def __init__(self, values, counts, risk):
-        n, n_ones = int(counts.sum()), int(counts[values == 1.0].sum())
-        between = (values > 0.0) & (values < 1.0)
-        probability = np.clip(_number_rounded_up(np.repeat(values[between], counts[between])), 0.0, None)
+    def __init__(self, values, risk):
+        n, n_ones = len(values), int(np.sum(values == 1.0))
+        between = np.sort(values[(values > 0.0) & (values < 1.0)])
+        probability = np.clip(_number_rounded_up(between), 0.0, None)
         ones = n_ones + np.arange(len(probability))
         # All rounded to one: the bound is 1, and no m is above it.
         self.bounds = np.where(ones < n, beta.ppf(1.0 - risk, ones + 1.0, np.maximum(n - ones, 1)), np.inf)
