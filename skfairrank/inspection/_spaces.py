@@ -70,7 +70,7 @@ def _guess(metric, name, estimator, X, qid):
         return () if given >= seen else steps
     problem = "its features fit both X as given and what the last step sees" if given else "its features fit neither"
     raise ValueError(
-        f"metric is not the metric_ of a ranker here, and {name!r} is a pipeline: whether it measures X as given or what the last "
+        f"metric is not the metric_ of a ranker here, and {name!r} is a pipeline: whether it measures X or what its last "
         f"step sees cannot be told, since {problem}. Bring the rows to the features of the metric, as Z, and pass "
         "X_hypothetical=nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)."
     )
