@@ -12,8 +12,6 @@ from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank.model_selection._split import folds_of_queries
 
-__all__ = ["query_learning_curve"]
-
 
 def query_learning_curve(
     estimator,
@@ -24,13 +22,10 @@ def query_learning_curve(
     sensitive_features=None,
     train_sizes=None,
     cv=None,
-    scoring=None,
     shuffle=True,
     random_state=None,
-    n_jobs=None,
-    error_score=np.nan,
-    verbose=0,
     params=None,
+    **how,
 ):
     """Training and test scores of rankers fitted on more and more queries.
 
@@ -53,19 +48,14 @@ def query_learning_curve(
         of queries. Sizes that occur twice are used once.
     cv : int, splitter or iterable of (train, test), default=None
         None: ``QueryKFold(5)``; an int: ``QueryKFold(cv)``. Any splitter that keeps queries whole will do.
-    scoring : str, callable, list or dict, optional
-        As in `cross_validate`. None: the estimator's `score`.
     shuffle : bool, default=True
         Whether the queries of a training set are drawn at random; otherwise the first ones in sorted order of the ids.
     random_state : None, int, RandomState or Generator
         Used if `shuffle`.
-    n_jobs : int, optional
-        Fits in parallel, as in scikit-learn.
-    error_score : "raise" or float, default=nan
-        Score where a fit fails, as in scikit-learn.
-    verbose : int, default=0
     params : dict, optional
         Further metadata to be routed, e.g. ``{"X_hypothetical": X_flipped}``.
+    **how
+        `scoring` (without it the estimator's `score`), `n_jobs`, `error_score` and `verbose`, as of `cross_validate`.
 
     Returns
     -------
@@ -108,33 +98,19 @@ def query_learning_curve(
         splits.append([(np.flatnonzero(np.isin(queries.codes, train[:size])), test_rows) for size in sizes])
 
     metadata = {"qid": qid, "sensitive_features": sensitive_features, **(params or {})}
+    metadata = {key: value for key, value in metadata.items() if value is not None}
     # Routing carries qid through pipelines and nested searches to whatever requests it.
     with config_context(enable_metadata_routing=True):
-        scores = cross_validate(
-            estimator,
-            X,
-            y,
-            cv=[split for fold in splits for split in fold],
-            scoring=scoring,
-            params={key: value for key, value in metadata.items() if value is not None},
-            return_train_score=True,
-            n_jobs=n_jobs,
-            error_score=error_score,
-            verbose=verbose,
-        )
+        flat = [split for fold in splits for split in fold]
+        scores = cross_validate(estimator, X, y, cv=flat, params=metadata, return_train_score=True, **how)
     scores = {key: np.reshape(value, (len(folds), len(sizes))).T for key, value in scores.items()}
 
     def of(part):
         found = {key.removeprefix(part): value for key, value in scores.items() if key.startswith(part)}
         return found["score"] if list(found) == ["score"] else found
 
-    return Bunch(
-        train_sizes=sizes,
-        train_scores=of("train_"),
-        test_scores=of("test_"),
-        fit_times=scores["fit_time"],
-        score_times=scores["score_time"],
-    )
+    times = {"fit_times": scores["fit_time"], "score_times": scores["score_time"]}
+    return Bunch(train_sizes=sizes, train_scores=of("train_"), test_scores=of("test_"), **times)
 
 
 def _train_sizes(train_sizes, n_queries):

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from skfairrank._checks import warn_caller
-from skfairrank.model_selection._cv_results import mean_test_scores
-
-__all__ = ["best_under"]
 
 # Scores are means over folds: a loss that equals the bound but for rounding is within it.
 _ROUNDING = 1e-12
@@ -93,6 +90,15 @@ def best_under(metric, *, then, max_loss=None, minimum=None, relative=False):
     return _BestUnder(metric, then, max_loss, minimum, relative)
 
 
+def mean_test_scores(cv_results, scorer: str, *, needed_by: str = "") -> np.ndarray:
+    """Mean test score of each candidate by one of the search's scorers, shape (n_candidates,)."""
+    if f"mean_test_{scorer}" not in cv_results:
+        names = sorted(key.removeprefix("mean_test_") for key in cv_results if key.startswith("mean_test_"))
+        wanted = f", which {needed_by} needs" if needed_by else ""
+        raise ValueError(f"The search has no scorer {scorer!r}{wanted}; it has {names}. Name them in scoring={{...}}.")
+    return np.asarray(cv_results[f"mean_test_{scorer}"], dtype=np.float64)
+
+
 @dataclass(frozen=True, repr=False)
 class _BestUnder:
     metric: str
@@ -103,8 +109,7 @@ class _BestUnder:
 
     def __call__(self, cv_results) -> int:
         """Index of the candidate picked."""
-        scores, then = self._scores(cv_results)
-        admissible = self.admissible(cv_results)
+        scores, then, admissible = self._read(cv_results)
         if not admissible.any():
             best = np.nanmax(np.where(np.isfinite(then), scores, np.nan))
             warn_caller(
@@ -118,25 +123,23 @@ class _BestUnder:
 
     def admissible(self, cv_results) -> np.ndarray:
         """Which candidates are good enough by `metric` (and have finite scores), shape (n_candidates,)."""
-        scores, then = self._scores(cv_results)
-        admissible = np.isfinite(scores) & np.isfinite(then)
-        best = scores[admissible].max()
-        rounding = _ROUNDING * max(1.0, abs(best))
-        if self.max_loss is not None:
-            loss = self.max_loss * abs(best) if self.relative else self.max_loss
-            admissible &= scores >= best - loss - rounding
-        if self.minimum is not None:
-            admissible &= scores >= self.minimum - rounding
-        return admissible
+        return self._read(cv_results)[2]
 
-    def _scores(self, cv_results):
-        scores = [mean_test_scores(cv_results, name, needed_by=repr(self)) for name in (self.metric, self.then)]
-        if not (np.isfinite(scores[0]) & np.isfinite(scores[1])).any():
+    def _read(self, cv_results):
+        scores, then = (mean_test_scores(cv_results, name, needed_by=repr(self)) for name in (self.metric, self.then))
+        admissible = np.isfinite(scores) & np.isfinite(then)
+        if not admissible.any():
             raise ValueError(
                 f"No candidate has finite mean test scores by both {self.metric!r} and {self.then!r}, so none can be "
                 'picked: search with error_score="raise" to see the first error.'
             )
-        return scores
+        best = scores[admissible].max()
+        rounding, unit = _ROUNDING * max(1.0, abs(best)), abs(best) if self.relative else 1.0
+        if self.max_loss is not None:
+            admissible &= scores >= best - self.max_loss * unit - rounding
+        if self.minimum is not None:
+            admissible &= scores >= self.minimum - rounding
+        return scores, then, admissible
 
     def __repr__(self):
         bounds = {"max_loss": self.max_loss, "minimum": self.minimum, "relative": self.relative or None}

@@ -1,34 +1,26 @@
-"""Splitters that hold out whole queries: scikit-learn's own, applied to the distinct query ids instead of the rows."""
+"""Splitters that hold out whole queries: scikit-learn's own, applied to the distinct query ids in the place of rows."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 import numbers
 from contextlib import contextmanager
 
 import numpy as np
-from sklearn.model_selection import (
-    BaseCrossValidator,
-    KFold,
-    LeaveOneOut,
-    RepeatedKFold,
-    ShuffleSplit,
-    train_test_split,
-)
+from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit, train_test_split
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._queries import REMEDY, Queries
 from skfairrank._random import as_generator
 
-__all__ = ["LeaveOneQueryOut", "QueryKFold", "QueryShuffleSplit", "RepeatedQueryKFold", "train_test_query_split"]
 
+class _OfQueries:
+    """Splits queries as the splitter behind it splits rows."""
 
-class _QuerySplitter(BaseCrossValidator):
-    """Turns folds of queries (`_query_folds`) into folds of rows."""
-
-    # BaseCrossValidator says so of `groups`, which is never routed; scikit-learn 1.6 won't hear it twice.
     __metadata_request__split = {"qid": True}
+    random_state = None
 
     def split(self, X, y=None, qid=None, groups=None):
         """Row numbers of each training and test set.
@@ -54,19 +46,18 @@ class _QuerySplitter(BaseCrossValidator):
         ValueError
             If neither `qid` nor `groups` is given, or if there are too few queries.
         """
-        queries = _queries(X, qid, groups)
-        for train, test in self._query_folds(queries.n_queries):
-            yield _rows_of(train, queries), _rows_of(test, queries)
+        queries, seeded = _queries(X, qid, groups), copy.copy(self)
+        seeded.random_state = _for_sklearn(self.random_state)
+        with _samples_are_queries(queries):
+            for train, test in super(_OfQueries, seeded).split(np.empty(queries.n_queries)):
+                yield _rows_of(train, queries), _rows_of(test, queries)
 
     def get_n_splits(self, X=None, y=None, qid=None, groups=None):
         """Number of splits; the arguments are ignored."""
-        return self.n_splits
-
-    def _query_folds(self, n_queries):
-        raise NotImplementedError
+        return super().get_n_splits()
 
 
-class QueryKFold(_QuerySplitter):
+class QueryKFold(_OfQueries, KFold):
     """K folds of whole queries: scikit-learn's `KFold` over the sorted query ids.
 
     Folds have equally many queries (give or take one), whatever the sizes of the queries. They depend on the ids alone,
@@ -81,23 +72,16 @@ class QueryKFold(_QuerySplitter):
         Used if `shuffle`. An int gives the same folds at each call, those of ``KFold`` with the same int; None gives
         fresh ones, and never touches NumPy's global state.
 
-    Raises
-    ------
-    ValueError
-        In `split`, if there are fewer queries than folds, or no `qid`.
-
     Notes
     -----
     `split` requests `qid` by default: with ``sklearn.set_config(enable_metadata_routing=True)`` one keyword,
     ``search.fit(X, y, qid=qid)``, reaches splitter, estimator and scorers.
 
     **Successive halving.** `HalvingGridSearchCV` and `HalvingRandomSearchCV` with ``resource="n_samples"`` (their
-    default) draw rows at random from the folds, training and test, *after* the splitter has made them. Queries lose
-    rows, so rankers are fitted and judged on queries that are smaller than the real ones. Halve on the number of steps
-    instead: ``resource="max_iter"`` for this package's rankers, ``resource="estimator__n_estimators"`` for a boosted
-    ranker in a `QueryRanker`, each with `max_resources`. `score` and the scorers of this package warn where queries have been
-    cut. scikit-learn always takes the resource "n_samples" as rows, so a ranker's own parameter
-    `n_samples` can't be the resource, except inside a pipeline, where its name has a prefix.
+    default) draw rows at random from the folds *after* the splitter has made them, so queries lose rows. Halve on the number of
+    steps instead: ``resource="max_iter"`` for this package's rankers, ``resource="estimator__n_estimators"`` for a boosted ranker
+    in a `QueryRanker`, each with `max_resources`. scikit-learn always takes the resource "n_samples" as rows, so a ranker's own
+    parameter `n_samples` can't be the resource, except inside a pipeline, where its name has a prefix.
 
     Examples
     --------
@@ -110,19 +94,8 @@ class QueryKFold(_QuerySplitter):
     [0 1 2 4] [3 5]
     """
 
-    def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
-        KFold(n_splits, shuffle=shuffle, random_state=random_state)  # its checks and messages
-        self.n_splits = n_splits
-        self.shuffle = shuffle
-        self.random_state = random_state
 
-    def _query_folds(self, n_queries):
-        _check_enough_queries(self.n_splits, n_queries)
-        random_state = _for_sklearn(self.random_state) if self.shuffle else None
-        return KFold(self.n_splits, shuffle=self.shuffle, random_state=random_state).split(np.empty(n_queries))
-
-
-class RepeatedQueryKFold(_QuerySplitter):
+class RepeatedQueryKFold(_OfQueries, RepeatedKFold):
     """`QueryKFold` with shuffling, repeated: scikit-learn's `RepeatedKFold` over the sorted query ids.
 
     Parameters
@@ -139,25 +112,8 @@ class RepeatedQueryKFold(_QuerySplitter):
     10
     """
 
-    def __init__(self, n_splits=5, *, n_repeats=10, random_state=None):
-        RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats)  # its checks and messages
-        KFold(n_splits)
-        self.n_splits = n_splits
-        self.n_repeats = n_repeats
-        self.random_state = random_state
 
-    def get_n_splits(self, X=None, y=None, qid=None, groups=None):
-        """Number of splits, ``n_splits * n_repeats``; the arguments are ignored."""
-        return self.n_splits * self.n_repeats
-
-    def _query_folds(self, n_queries):
-        _check_enough_queries(self.n_splits, n_queries)
-        random_state = _for_sklearn(self.random_state)
-        repeated = RepeatedKFold(n_splits=self.n_splits, n_repeats=self.n_repeats, random_state=random_state)
-        return repeated.split(np.empty(n_queries))
-
-
-class LeaveOneQueryOut(_QuerySplitter):
+class LeaveOneQueryOut(_OfQueries, LeaveOneOut):
     """Each query is the test set once, in sorted order of the ids.
 
     Examples
@@ -171,12 +127,8 @@ class LeaveOneQueryOut(_QuerySplitter):
         """Number of queries; needs `qid` (or `groups`)."""
         return _queries(X, qid, groups).n_queries
 
-    def _query_folds(self, n_queries):
-        _check_enough_queries(2, n_queries)
-        return LeaveOneOut().split(np.empty(n_queries))
 
-
-class QueryShuffleSplit(_QuerySplitter):
+class QueryShuffleSplit(_OfQueries, ShuffleSplit):
     """Random splits into whole queries for training and whole queries for testing.
 
     scikit-learn's `ShuffleSplit` over the sorted query ids, so the sizes count queries. With query ids
@@ -193,10 +145,6 @@ class QueryShuffleSplit(_QuerySplitter):
         An int gives the same splits at each call, those of ``ShuffleSplit`` with the same int; None gives fresh ones,
         and never touches NumPy's global state.
 
-    See Also
-    --------
-    QueryKFold : Each query is in exactly one test set. Its notes on successive halving hold here too.
-
     Examples
     --------
     >>> import numpy as np
@@ -206,23 +154,6 @@ class QueryShuffleSplit(_QuerySplitter):
     [0 1] [2 4]
     [1 4] [0 2]
     """
-
-    def __init__(self, n_splits=10, *, test_size=None, train_size=None, random_state=None):
-        self.n_splits = n_splits
-        self.test_size = test_size
-        self.train_size = train_size
-        self.random_state = random_state
-
-    def _query_folds(self, n_queries):
-        random_state = _for_sklearn(self.random_state)
-        splits = ShuffleSplit(
-            self.n_splits,
-            test_size=_signed(self.test_size),
-            train_size=_signed(self.train_size),
-            random_state=random_state,
-        )
-        with _sizes_count_queries(n_queries):
-            yield from splits.split(np.empty(n_queries))
 
 
 def train_test_query_split(*arrays, qid, test_size=None, train_size=None, random_state=None, shuffle=True):
@@ -264,15 +195,10 @@ def train_test_query_split(*arrays, qid, test_size=None, train_size=None, random
     """
     arrays = indexable(*arrays)
     queries = Queries.from_qid(qid, _num_samples(arrays[0] if arrays else qid))
-    random_state = _for_sklearn(random_state) if shuffle else None
-    with _sizes_count_queries(queries.n_queries):
-        parts = train_test_split(
-            np.arange(queries.n_queries),
-            test_size=_signed(test_size),
-            train_size=_signed(train_size),
-            random_state=random_state,
-            shuffle=shuffle,
-        )
+    how = {"test_size": test_size, "train_size": train_size, "shuffle": shuffle}
+    with _samples_are_queries(queries):
+        seed = _for_sklearn(random_state) if shuffle else None
+        parts = train_test_split(np.arange(queries.n_queries), random_state=seed, **how)
     rows = [_rows_of(part, queries) for part in parts]
     return [_safe_indexing(array, part) for array in (*arrays, qid) for part in rows]
 
@@ -293,29 +219,16 @@ def _rows_of(part: np.ndarray, queries: Queries) -> np.ndarray:
     return np.flatnonzero(chosen[queries.codes])
 
 
-def _check_enough_queries(n_splits: int, n_queries: int) -> None:
-    if n_queries < n_splits:
-        raise ValueError(
-            f"{n_splits} folds of whole queries need at least {n_splits} queries, and qid has {n_queries}: "
-            "use fewer folds."
-        )
-
-
 @contextmanager
-def _sizes_count_queries(n_queries: int):
-    """Say in scikit-learn's messages about test_size and train_size that these count queries here."""
+def _samples_are_queries(queries: Queries):
+    """Say so in scikit-learn's messages."""
     try:
         yield
     except ValueError as error:
         raise ValueError(
-            f"{n_queries} {'query' if n_queries == 1 else 'queries'} cannot be split into training and test queries "
-            f"(test_size and train_size count queries, which are called samples here): {error}"
+            f"qid has {queries.n_queries} queries, which cannot be split so (folds and sizes count queries, which are called "
+            f"samples here): {error}"
         ) from error
-
-
-def _signed(size):
-    """scikit-learn knows sizes of signed types only."""
-    return int(size) if isinstance(size, np.unsignedinteger) else size
 
 
 def _for_sklearn(random_state):
