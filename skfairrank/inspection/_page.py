@@ -38,21 +38,19 @@ def page(report, *, title: str, date: str | None, is_whole: bool) -> str:
     from skfairrank import __version__
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    environment.filters |= {one.__name__: one for one in (percent, at_most, decimal, count, listed)}
+    environment.filters |= {one.__name__: one for one in (percent, at_most, decimal, count, listed, table)}
     template = environment.from_string(files(__package__).joinpath("report.html.jinja").read_text(encoding="utf-8"))
+    each = report.hypotheticals
     return template.render(
         title=title,
         date=date,
         is_whole=is_whole,
         version=__version__,
+        report=report,
         facts=report.facts,
-        k=report.facts["k"],
-        sure=f"{100 * report.facts['confidence']:.6g}%",
         rankers=list(report.table.index),
         ndcg=report.table["ndcg"].to_dict(),
-        certificates=report.certificates,
-        first=report.top_certificates,
-        hypotheticals=_hypotheticals(report),
+        hypotheticals=[] if each.empty else list(each["rows_changed"].groupby(level=1, sort=False).first().items()),
         groups=_groups(report),
         tables=_tables(report),
         pictures=_pictures(report),
@@ -112,13 +110,6 @@ def listed(names) -> str:
 # What the sentences need
 
 
-def _hypotheticals(report) -> list[tuple]:
-    """Names, and the share of the rows that each changes."""
-    if report.hypotheticals.empty:
-        return []
-    return list(report.hypotheticals["rows_changed"].groupby(level="hypothetical", sort=False).first().items())
-
-
 def _groups(report) -> dict:
     """Of each attribute by each ranker: mean exposures, and the least and most exposed group with the ratio of their numbers."""
     if report.exposure is None:
@@ -159,8 +150,7 @@ def _worst_list(report, ranker, qid, items: pd.DataFrame) -> dict:
         "n_items": len(items),
         "n_hidden": len(items) - len(shown),
         "movers": [f"{r.item} from place {r.rank} to {r.hypothetical_rank}" for r in movers.itertuples(index=False)],
-        "has_change": "What the hypothetical changes" in table,
-        "table": _table(table, "Items in their order as it is.", n_texts=1 + bool(report.facts["groups"])),
+        "table": table,
         "picture": _svg(lambda ax: _draw_moves(ax, shown, movers.index, hypothetical), height=0.8 + 0.2 * len(shown)),
     }
 
@@ -168,8 +158,8 @@ def _worst_list(report, ranker, qid, items: pd.DataFrame) -> dict:
 # Tables
 
 
-def _table(frame: pd.DataFrame, caption: str, n_texts: int = 1):
-    """A table whose first columns hold texts, in a box in which it scrolls."""
+def table(frame: pd.DataFrame, caption: str, n_texts: int = 1):
+    """A table as HTML, in a box in which it scrolls; its first columns hold texts."""
     from markupsafe import Markup
 
     with pd.option_context("display.max_colwidth", None):
@@ -199,78 +189,28 @@ def _first_places(report) -> str:
 
 
 def _tables(report) -> dict:
-    tables = dict.fromkeys(("hypotheticals", "differences"), "") | {
+    rankers, measures = report.table.index, _measures(report)
+    numbers = {title: _with_error(rows.loc[rankers], column, 4) for title, rows, column in measures}
+    reference = report.facts["reference"]
+    differences = [
+        (
+            name,
+            title,
+            *_with_error(rows.loc[[name]], f"{column}_difference", 4),
+            rows.loc[name, f"{column}_difference_p"],
+        )
+        for name in ([] if reference is None else rankers.drop(reference))
+        for title, rows, column in measures
+    ]
+    compared = pd.DataFrame(differences, columns=["Ranker", "What", f"Less that of {reference}", "p"])
+    compared["p"] = ["below 0.001" if p < 0.001 else decimal(p) for p in compared["p"]]
+    return {
         "glance": _glance(report),
-        "numbers": _numbers(report),
+        "numbers": pd.DataFrame({"Ranker": rankers, **numbers}),
+        "hypotheticals": _each_hypothetical(report),
+        "groups": {attribute: _of_groups(report, attribute) for attribute in _groups(report)},
+        "differences": compared,
     }
-    each, n_names = report.hypotheticals, len(_hypotheticals(report))
-    if n_names > 1:
-        most, caption = max(1, _ROWS // len(report.table)), "Each hypothetical by itself, on these lists."
-        if n_names > most:
-            caption = f"The {most} hypotheticals of {n_names} that change most of each ranker's lists, each by itself."
-        each = each.sort_values("discordance", ascending=False, kind="stable").groupby(level=0, sort=False).head(most)
-        each = pd.concat([each.loc[[name]] for name in report.table.index])
-        columns = {
-            "Ranker": each.index.get_level_values(0),
-            "Hypothetical": each.index.get_level_values(1),
-            "Pairs that change order": each["discordance"].map(percent),
-            "Lists with another first item": each["top_changed"].map(percent),
-            "Items it changes": each["rows_changed"].map(percent),
-        }
-        tables["hypotheticals"] = _table(pd.DataFrame(columns), caption, n_texts=2)
-    for attribute in _groups(report):
-        tables[f"groups by {attribute}"] = _of_groups(report, attribute)
-    if report.facts["reference"] is not None and len(report.table) > 1:
-        tables["differences"] = _differences(report)
-    return tables
-
-
-def _glance(report):
-    found = pd.DataFrame({"Ranker": report.table.index})
-    found[f"Quality: NDCG of {_first_places(report)}"] = _with_error(report.table, "ndcg")
-    caption = "Quality: 1 is best, ± one standard error."
-    for what, certificates in (
-        ("Pairs that change order", report.certificates),
-        ("Lists with another first item", report.top_certificates),
-    ):
-        if certificates:
-            found[what] = [percent(one.value) for one in certificates.values()]
-            found[f"… {'in' if 'Pairs' in what else 'of'} new lists at most"] = [
-                at_most(one.upper_bound) for one in certificates.values()
-            ]
-    if report.certificates:
-        caption += " What changes: 0% is best."
-    for attribute, by_ranker in _groups(report).items():
-        ratios = [of_ranker["ratio"] for of_ranker in by_ranker.values()]
-        if not np.isnan(ratios).any():
-            found[f"Exposure by {attribute}: least of most"] = [percent(ratio, 0) for ratio in ratios]
-    if any("Exposure" in column for column in found):
-        caption += " Exposure: what the least exposed group gets of what the most exposed gets; 100% is equal."
-    return _table(found, caption)
-
-
-def _of_groups(report, attribute):
-    rows = report.exposure.xs(attribute, level="attribute")
-    table = pd.DataFrame(
-        {"Ranker": rows.index.get_level_values(0), "Group": rows.index.get_level_values(1).astype(str)}
-    )
-    table["Items"], table["Lists it is in"] = (
-        rows[name].map("{:,}".format).tolist() for name in ("n_items", "n_queries")
-    )
-    table["Share of the items of a list"] = rows["share_of_items"].map(percent).tolist()
-    if report.facts["sizes"].max() > report.facts["k"]:
-        table[f"Share of {_first_places(report)}"] = rows["share_of_top"].map(percent).tolist()
-    for column, name in (
-        ("exposure", "Mean exposure"),
-        ("merit", "Mean relevance"),
-        ("exposure_per_merit", "Exposure per relevance"),
-    ):
-        table[name] = _with_error(rows, column)
-    caption = (
-        "Shares are averages over all lists, the last three columns over those in which the group is present (exposure per "
-        "relevance: and has relevant items). ± one standard error."
-    )
-    return _table(table, caption, n_texts=2)
 
 
 def _measures(report) -> list[tuple]:
@@ -282,26 +222,47 @@ def _measures(report) -> list[tuple]:
     return found
 
 
-def _numbers(report):
-    table = pd.DataFrame({"Ranker": report.table.index})
-    for title, rows, column in _measures(report):
-        table[title] = _with_error(rows.loc[report.table.index], column, 4)
-    caption = f"Columns of skfairrank.inspection.audit; k = {report.facts['k']}. ± one standard error over lists."
-    return _table(table, caption)
+def _glance(report) -> pd.DataFrame:
+    found = {
+        "Ranker": report.table.index,
+        f"Quality: NDCG of {_first_places(report)}": _with_error(report.table, "ndcg"),
+    }
+    for what, new, certificates in (
+        ("Pairs that change order", "… in new lists at most", report.certificates),
+        ("Lists with another first item", "… of new lists at most", report.top_certificates),
+    ):
+        if certificates:
+            found[what] = [percent(one.value) for one in certificates.values()]
+            found[new] = [at_most(one.upper_bound) for one in certificates.values()]
+    for attribute, by_ranker in _groups(report).items():
+        ratios = [of_ranker["ratio"] for of_ranker in by_ranker.values()]
+        if not np.isnan(ratios).any():
+            found[f"Exposure by {attribute}: least of most"] = [percent(ratio, 0) for ratio in ratios]
+    return pd.DataFrame(found)
 
 
-def _differences(report):
-    reference, found = report.facts["reference"], []
-    for name in report.table.index.drop(reference):
-        for title, rows, column in _measures(report):
-            p = rows.loc[name, f"{column}_difference_p"]
-            (difference,) = _with_error(rows.loc[[name]], f"{column}_difference", 4)
-            found.append((name, title, difference, "below 0.001" if p < 0.001 else decimal(p)))
-    caption = (
-        f"Differences to {reference}, list by list: mean ± standard error, and how often rankers that do not differ would "
-        "differ as much by chance (p, two-sided paired t test). Among many p some are small by chance."
-    )
-    return _table(pd.DataFrame(found, columns=["Ranker", "What", f"Less that of {reference}", "p"]), caption, n_texts=2)
+def _each_hypothetical(report) -> pd.DataFrame:
+    """Those that change most of each ranker's lists."""
+    most = max(1, _ROWS // len(report.table))
+    each = report.hypotheticals.sort_values("discordance", ascending=False, kind="stable")
+    found = [each.xs(name, drop_level=False).head(most) for name in report.table.index if not each.empty]
+    rows = pd.concat(found).reset_index() if found else each.reset_index()
+    titles = {"discordance": "Pairs that change order", "top_changed": "Lists with another first item"}
+    shares = {
+        title: rows[column].map(percent) for column, title in (titles | {"rows_changed": "Items it changes"}).items()
+    }
+    return pd.DataFrame({"Ranker": rows.get("ranker"), "Hypothetical": rows.get("hypothetical"), **shares})
+
+
+def _of_groups(report, attribute: str) -> pd.DataFrame:
+    rows = report.exposure.xs(attribute, level="attribute").reset_index()
+    found = {"Ranker": rows["ranker"], "Group": rows["group"].astype(str), "Items": rows["n_items"].map("{:,}".format)}
+    found["Lists it is in"] = rows["n_queries"].map("{:,}".format)
+    found["Share of the items of a list"] = rows["share_of_items"].map(percent)
+    if report.facts["sizes"].max() > report.facts["k"]:
+        found[f"Share of {_first_places(report)}"] = rows["share_of_top"].map(percent)
+    titles = {"exposure": "Mean exposure", "merit": "Mean relevance", "exposure_per_merit": "Exposure per relevance"}
+    return pd.DataFrame(found | {title: _with_error(rows, column) for column, title in titles.items()})
 
 
 # Pictures
