@@ -1,8 +1,7 @@
 """Where training's mini-batches come from: a batch carries the X that its rows number.
 
 So what trains never asks where rows lie. A source of batches is anything that has what `Batches` lists; the one here serves
-arrays in memory and memory maps. `BatchStream` decides which queries are in which batch, and asks the source for their rows: so a
-source that reads from a disk (`skfairrank.ranking_files`) gives the batches of the same rows in memory, bit for bit.
+arrays in memory and memory maps. `BatchStream` decides which queries are in which batch, and asks the source for their rows.
 """
 
 from __future__ import annotations
