@@ -124,13 +124,6 @@ def test_query_without_a_relevant_row_is_left_out_with_a_warning_or_replaced(met
         assert np.isnan(metric([0, 0, 0, 0, 0, 0], y, qid=qid, **kw))
 
 
-def test_nothing_relevant_values():
-    y, qid = [1, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]
-    with pytest.warns(UndefinedMetricWarning):
-        assert ndcg_score(y, y, qid=qid) == 1
-    assert ndcg_score(y, y, qid=qid, replace_undefined_by=0) == 0.5
-
-
 # CASE 12: large and small labels.
 
 

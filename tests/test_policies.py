@@ -1,6 +1,5 @@
 """Every metric under every policy, with cut-offs, weights and values per query: by counting all rankings."""
 
-import pickle
 import warnings
 from dataclasses import replace
 
@@ -16,12 +15,10 @@ from metrics_under_test import (
     policy_plackett_luce,
     random_data,
 )
-from sklearn.base import clone
 
 from skfairrank.metrics import (
     group_exposure_difference,
     group_exposure_disparity,
-    make_ranking_scorer,
     ndcg_score,
 )
 from skfairrank.plackett_luce import rank_probabilities
@@ -46,14 +43,9 @@ def mixture(rng, qid):
 
 
 POLICIES = {
-    "deterministic": (lambda P: {"policy": "deterministic"}, lambda s, of_query: policy_deterministic(s)),
-    "Deterministic": (lambda P: {"policy": Deterministic()}, lambda s, of_query: policy_deterministic(s)),
+    "deterministic": (lambda P: {"policy": Deterministic()}, lambda s, of_query: policy_deterministic(s)),
     "plackett_luce": (
         lambda P: {"policy": "plackett_luce", "n_samples": "exact"},
-        lambda s, of_query: policy_plackett_luce(s),
-    ),
-    "PlackettLuce": (
-        lambda P: {"policy": PlackettLuce(n_samples="exact")},
         lambda s, of_query: policy_plackett_luce(s),
     ),
     "cool": (lambda P: {"policy": PlackettLuce(0.3, "exact")}, lambda s, of_query: policy_plackett_luce(s / 0.3)),
@@ -90,19 +82,6 @@ def test_given_rank_probabilities_are_the_policy_they_are_from(name):
         for each in (data, replace(data, s=None)):
             got = METRICS[name](each, reduce=None, policy=RankProbabilities(given))
             np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-14)
-
-
-@every_metric_of_a_policy
-def test_rows_of_given_probabilities_follow_the_callers_rows(name):
-    rng = np.random.default_rng(1)
-    data = random_data(rng, SIZES)
-    _, P = mixture(rng, data.qid)
-    rows = rng.permutation(len(P))
-    values = [
-        METRICS[name](each, reduce=None, policy=RankProbabilities(p))
-        for each, p in ((data, P), (data.take(rows), P[rows]))
-    ]
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
@@ -180,13 +159,6 @@ def test_a_query_of_weight_two_counts_as_two_queries(name):
 
 
 @every_metric
-def test_equal_weights_change_no_bit(name):
-    data = random_data(np.random.default_rng(6), SIZES * 20)
-    drawn = {"random_state": 0} if name in STOCHASTIC else {}
-    assert METRICS[name](data, query_weight=np.full(len(data.y), 3.0), **drawn) == METRICS[name](data, **drawn)
-
-
-@every_metric
 def test_weights_make_no_difference_to_single_values(name):
     data = random_data(np.random.default_rng(7), SIZES)
     with pytest.raises(ValueError, match="query_weight makes no difference.*reduce=None.*leave it out"):
@@ -202,19 +174,6 @@ def test_queries_that_weigh_nothing_are_not_counted_in_warnings():
         assert ndcg_score(y, s, qid=qid, query_weight=[1, 0, 0]) == pytest.approx(1 / np.log2(3))
     with pytest.warns(match="2 of 2"):
         assert np.isnan(ndcg_score(y, s, qid=qid, query_weight=[0, 1, 1]))
-
-
-@every_metric
-def test_bad_weights_are_refused(name):
-    data = random_data(np.random.default_rng(8), [3, 4])
-    data = replace(data, qid=np.where(data.qid == 7, "a", "b"))
-    for wrong, match in (
-        (np.arange(7.0), "query_weight differs within query 'a'"),
-        ([1, -1], "query_weight of query 'b' is -1"),
-        ({"a": 1}, "no weight for 1 of 2 queries"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            METRICS[name](data, query_weight=wrong)
 
 
 # More than two groups.
@@ -331,25 +290,3 @@ def test_bad_settings_are_refused():
     for wrong in ([0.5, 0.5], [["a"]], 3.0, None):
         with pytest.raises(ValueError):
             RankProbabilities(wrong)
-
-
-# In scorers.
-
-
-class FirstColumn:
-    def predict(self, X):
-        return np.asarray(X)[:, 0]
-
-
-def test_scorers_take_policies_and_copies_keep_them():
-    data = random_data(np.random.default_rng(13), SIZES)
-    kw = {"qid": data.qid, "sensitive_features": data.g}
-    policy = PlackettLuce(0.5, 9, random_state=1)
-    expected = -group_exposure_disparity(data.y, data.s, policy=policy, **kw)
-    for scorer in (
-        make_ranking_scorer(group_exposure_disparity, policy=policy),
-        make_ranking_scorer(group_exposure_disparity, greater_is_better=False, policy=policy),
-    ):
-        for copied in (scorer, clone(scorer), pickle.loads(pickle.dumps(scorer))):
-            assert copied(FirstColumn(), data.s[:, None], data.y, **kw) == expected
-        assert "policy=PlackettLuce(temperature=0.5, n_samples=9, random_state=1)" in repr(scorer)

@@ -7,13 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from metrics_under_test import policy_deterministic, policy_plackett_luce
-from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.linear_model import LinearRegression
 from utilities_under_test import TABLES, UTILITIES, WHOLE
 
-from skfairrank import utilities
-from skfairrank.metrics import make_ranking_scorer, ndcg_score, stochastic_ndcg_score, utility_score
+from skfairrank.metrics import ndcg_score, stochastic_ndcg_score, utility_score
 from skfairrank.plackett_luce import rank_probabilities
 from skfairrank.policies import Deterministic, PlackettLuce, RankProbabilities
 from skfairrank.utilities import ERR, NDCG, RBP, AveragePrecision, PrecisionAtK, RecallAtK, ReciprocalRank
@@ -162,17 +159,6 @@ def test_it_is_said_where_every_order_is_worth_the_same():
         utility_score([1, 1, 2], [3, 2, 1], qid=[0, 0, 1], utility="dcg")
 
 
-@pytest.mark.parametrize("name", UTILITIES)
-def test_dtypes_and_the_order_of_queries_change_nothing(name):
-    y, s, qid = queries(8)
-    kw = {"utility": UTILITIES[name][0], "n_samples": 8, "random_state": 0}
-    wanted = utility_score(y, s, qid=qid, **kw)
-    by_query = np.argsort(qid, kind="stable")
-    y.flags.writeable = False
-    assert utility_score(y[by_query], list(s[by_query]), qid=qid[by_query], **kw) == pytest.approx(wanted, abs=1e-12)
-    assert utility_score(y.astype(int), s, qid=[f"{q:03d}" for q in qid], **kw) == pytest.approx(wanted, abs=1e-12)
-
-
 def test_blocks_of_queries_are_sampled_apart():
     """Average precision is asked of blocks of some 16,000 rows; of two rows, one relevant, it is 3/4 on average."""
     n = 20_000
@@ -201,25 +187,6 @@ def test_what_is_refused(kw, error, message):
     y, s, qid = queries(9)
     with pytest.raises(error, match=message):
         utility_score(y, s, qid=qid, **kw)
-
-
-def test_every_utility_has_a_name():
-    classes = {getattr(utilities, name) for name in utilities.__all__} - {utilities.Utility, utilities.Tables}
-    assert set(utilities.UTILITIES.values()) == classes
-
-
-@pytest.mark.parametrize("utility", ["reciprocal_rank", "average_precision", RBP(p=0.5)], ids=str)
-def test_the_scorer_is_the_metric_of_the_predictions(utility):
-    y, _, qid = queries(10)
-    X = np.random.default_rng(0).normal(size=(len(y), 2))
-    model = LinearRegression().fit(X, y)
-    for settings in ({}, {"n_samples": 5, "random_state": 2}, {"policy": "deterministic"}):
-        scorer = clone(make_ranking_scorer(utility_score, utility=utility, **settings), safe=False)
-        wanted = utility_score(y, model.predict(X), qid=qid, utility=utility, **{"random_state": 0, **settings})
-        assert scorer(model, X, y, qid=qid) == wanted
-        assert scorer(model, X, y, qid=qid) == wanted  # the same rankings at every call
-    with pytest.raises(TypeError, match="utility"):
-        make_ranking_scorer(utility_score)
 
 
 # What trec_eval and others have said, recorded by data/record_trec_eval.py.
