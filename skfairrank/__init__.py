@@ -2,10 +2,10 @@
 
 from skfairrank._path import SenSTIRPath, senstir_path
 from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
-from skfairrank._workers import on_workers
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.preprocessing import QueryScaler
 from skfairrank.wrappers import GapBoostingRanker, QueryRanker, SenSTIRBoostingRanker, TemperatureRanker
+from skfairrank.wrappers._workers import on_workers
 
 __all__ = [
     "FairPGRanker",

@@ -5,28 +5,17 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-# What the package needs, then what it can use.
-PACKAGES = ("skfairrank", "numpy", "scipy", "scikit-learn", "pandas", "numba", "POT", "autograd")
-PARTNERS = (
-    "joblib",
-    "dask",
-    "distributed",
-    "matplotlib",
-    "lightgbm",
-    "xgboost",
-    "xgboost-cpu",
-    "catboost",
-    "polars",
-    "pyarrow",
-    "skops",
-    "torch",
+REQUIRED = ("skfairrank", "numpy", "scipy", "scikit-learn", "pandas", "numba", "POT", "autograd")
+OPTIONAL = (
+    *("joblib", "dask", "distributed", "matplotlib", "jinja2", "lightgbm", "xgboost", "xgboost-cpu", "catboost"),
+    *("polars", "pyarrow", "skops", "torch"),
 )
 
 
 def versions() -> dict[str, str]:
-    """Of Python and the packages, by name; "not installed" where one is not."""
+    """The versions of Python and of the packages, by name; "not installed" where one is not."""
     found = {"Python": platform.python_version(), "system": platform.platform()}
-    for name in (*PACKAGES, *PARTNERS):
+    for name in REQUIRED + OPTIONAL:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -35,5 +24,4 @@ def versions() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for name, found in versions().items():
-        print(f"{name:<12}  {found}")
+    print("\n".join(f"{name:<12}  {found}" for name, found in versions().items()))
