@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from skfairrank.adversaries import Ascent
+
 os.environ["NUMBA_NUM_THREADS"] = str(max(2, os.cpu_count()))
 
 import time
@@ -46,10 +48,9 @@ def step_seconds(system, shape, clock, budget):
         ranker = PlackettLuceRanker(**common)
     else:
         V = np.linalg.qr(rng.normal(size=(d, min(2, d - 1))))[0].T
-        ranker = SenSTIRRanker(
-            np.ascontiguousarray(V), rho=1.0, epsilon=0.01, fair_start=0.0, subspace_n_steps=shape["attack steps"],
-            full_n_steps=shape["attack steps"], subspace_n_starts=4 if system == "shared starts" else None, **common,
-        )  # fmt: skip
+        n_steps, n_starts = shape["attack steps"], 4 if system == "shared starts" else None
+        adversary = Ascent(subspace_n_steps=n_steps, full_n_steps=n_steps, subspace_n_starts=n_starts)
+        ranker = SenSTIRRanker(np.ascontiguousarray(V), rho=1.0, adversary=adversary, fair_start=0.0, **common)
 
     def fit(max_iter):
         start = clock()

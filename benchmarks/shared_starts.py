@@ -14,20 +14,24 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.adversaries import Ascent
 from skfairrank.datasets import make_biased_ranking
 
 SETTINGS = {
-    "learning_rate": 0.04, "max_iter": 2000, "batch_size": 1, "n_samples": 10, "epsilon": 0.001, "subspace_step_size": 0.001,
-    "subspace_n_steps": 20, "subspace_init": 0.05, "full_step_size": 0.001, "full_n_steps": 20, "fair_start": 0.0,
-    "dual_step": "paper",
+    "learning_rate": 0.04, "max_iter": 2000, "batch_size": 1, "n_samples": 10, "fair_start": 0.0,
+}  # fmt: skip
+ASCENT = {
+    "epsilon": 0.001, "subspace_step_size": 0.001, "subspace_n_steps": 20, "subspace_init": 0.05, "full_step_size": 0.001,
+    "full_n_steps": 20, "dual_step": "paper",
 }  # fmt: skip
 
 
 def weights(task, rho, n_starts, n_seeds):
     metric = SensitiveSubspaceMetric(classifier=LogisticRegression(C=100), scale="raw")
+    adversary = Ascent(subspace_n_starts=n_starts, **ASCENT)
     return np.array(
         [
-            SenSTIRRanker(metric, rho=rho, subspace_n_starts=n_starts, random_state=seed, **SETTINGS)
+            SenSTIRRanker(metric, rho=rho, adversary=adversary, random_state=seed, **SETTINGS)
             .fit(task.data, task.target, qid=task.qid, sensitive_features=task.sensitive_features)
             .coef_
             for seed in range(n_seeds)

@@ -7,6 +7,8 @@ import warnings
 
 from _tools import arguments, german, header, number, table, time_text
 
+from skfairrank.adversaries import ExactBox
+
 # isort: split
 import numpy as np
 
@@ -14,15 +16,15 @@ from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanke
 from skfairrank.inspection import invariance_regularizer
 from skfairrank.metrics import stochastic_ndcg_score
 
+BOX = ExactBox(0.2, 0.02)
+
 
 def objective(ranker, X, y, qid, rho):
     """Exact mean utility of the training queries less rho R, R of the box."""
     utility = stochastic_ndcg_score(y, ranker.predict(X), qid=qid, n_samples="exact", replace_undefined_by=0.0)
     if rho == 0:
         return utility
-    return utility - rho * invariance_regularizer(
-        ranker, X, qid=qid, metric=ranker.metric_, adversary="exact_box", subspace_radius=0.2, feature_radius=0.02
-    )
+    return utility - rho * invariance_regularizer(ranker, X, qid=qid, adversary=BOX)
 
 
 def clocked(function):
@@ -37,7 +39,7 @@ def main():
     print(header())
     X, y, qid, what = german()
     metric = SensitiveSubspaceMetric(sensitive_columns=[0], scale="raw")
-    box = {"metric": metric, "adversary": "exact_box", "subspace_radius": 0.2, "feature_radius": 0.02}
+    box = {"metric": metric, "adversary": BOX}
     n_steps, n_rhos = (4000, 10) if quick else (20_000, 40)
     sampled = {"learning_rate": 0.001, "max_iter": n_steps, "batch_size": 10, "n_samples": 25, "random_state": 0}
     exact = {"solver": "lbfgs", "max_iter": 1000}

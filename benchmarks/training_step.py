@@ -15,15 +15,17 @@ from _tools import arguments, header, ratio, side_by_side, table, time_text
 # isort: split
 import numpy as np
 from _references import SHAPES, senstir_step
+from sklearn.base import clone
 
 from skfairrank import PlackettLuceRanker, SenSTIRRanker
+from skfairrank.adversaries import Ascent, ExactBox, ExactBudget
 
 SYSTEMS = {
     "plain": None,
-    "exact box": {"adversary": "exact_box"},
-    "exact": {"adversary": "exact"},
-    "shared starts": {"subspace_n_starts": 4},
-    "every item attacked": {"subspace_n_starts": None},
+    "exact box": ExactBox(),
+    "exact": ExactBudget(),
+    "shared starts": Ascent(subspace_n_starts=4),
+    "every item attacked": Ascent(subspace_n_starts=None),
 }
 
 
@@ -37,20 +39,19 @@ def task(shape):
     return X, y, np.ascontiguousarray(V)
 
 
-def step_seconds(shape, settings, n_steps):
+def step_seconds(shape, adversary, n_steps):
     """CPU seconds of one step, from fits of 20 and of 20 + n_steps."""
     B, n, d, n_samples, attack_steps = SHAPES[shape]
     X, y, V = task(shape)
     common = {"batch_size": B, "n_samples": n_samples, "random_state": 0}
+    if isinstance(adversary, Ascent):
+        adversary = clone(adversary).set_params(subspace_n_steps=attack_steps, full_n_steps=attack_steps)
 
     def fit(max_iter):
-        if settings is None:
+        if adversary is None:
             ranker = PlackettLuceRanker(max_iter=max_iter, **common)
         else:
-            ranker = SenSTIRRanker(
-                V, rho=1.0, epsilon=0.01, fair_start=0.0, subspace_n_steps=attack_steps, full_n_steps=attack_steps,
-                max_iter=max_iter, **common, **settings,
-            )  # fmt: skip
+            ranker = SenSTIRRanker(V, rho=1.0, adversary=adversary, fair_start=0.0, max_iter=max_iter, **common)
         start = time.process_time()
         ranker.fit(X.reshape(-1, d), y.ravel(), qid=np.repeat(np.arange(100), n))
         return time.process_time() - start

@@ -7,7 +7,7 @@ query and in every training step, is a function of the weights (``docs/exact.md`
 
 - *exact*: the paper's transport budget, :math:`R = \frac n2 (r \|Aw\| + \sqrt\varepsilon \|Pw\|)^2`, an L2 norm;
 - *box*: a bound for each coordinate, :math:`R = \frac n2 (r \sum_k |V_k w| + \delta \|w\|_1)^2`, a squared L1 norm,
-  and what the paper's *ascent* comes to in effect;
+  and what the paper's *ascent* comes to in effect.
 
 They are compared with the baseline, and with two rules that take no mathematics: *drop the columns* of the sensitive
 attributes, and *soften*, that is drop them and multiply all scores by a number below 1. The order stays, but rankings
@@ -114,10 +114,10 @@ figure.legend(
 plt.show()
 
 # %%
-# On German Credit the box lies on the ascent: the inner loop was not needed. Their L1 norm sets the weights of sex to
-# zero, so tau reaches 1; the L2 norm of the exact budget does not. But who may drop the columns has tau 1 at once, and in the
-# disparity all systems lie close to the one line that softening draws: it falls mostly since rankings are drawn less
-# decidedly. ``examples/results.py`` in the repository measures what is left, split by split.
+# On German Credit the box lies on the ascent: the inner loop was not needed. Their L1 norm sets the weights of sex to zero, so
+# tau reaches 1; the L2 norm of the exact budget does not. But who may drop the columns has tau 1 at once, and in the disparity
+# all systems lie close to the one line that softening draws: it falls mostly since rankings are drawn less decidedly.
+# ``examples/results.py`` in the repository measures what is left, split by split.
 #
 # On the synthetic task all variants go the same way, from the baseline to where z2 does not count. There dropping z2
 # and Project stand, and the disparity is as high as the baseline's; it is lowest on the way.

@@ -37,6 +37,7 @@ import numpy as np
 import pandas as pd
 from paper import HYPERPARAMETERS, data_folder
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -133,20 +134,19 @@ def choose(ranker, grid, fairness, scorer):
     return {name: value for name, value in search.cv_results_["params"][best].items() if name in PAPERS_CHOICE}
 
 
-ATTACK = {
-    **HYPERPARAMETERS["Microsoft"]["attack"],
-    "alpha": HYPERPARAMETERS["Microsoft"]["training"]["alpha"],
-}  # Table 2
-CHOSEN = ("alpha", "subspace_step_size", "subspace_n_steps", "full_n_steps", "epsilon")
-PAPERS_CHOICE = {name: ATTACK.pop(name) for name in CHOSEN}
+ATTACK = HYPERPARAMETERS["Microsoft"]["attack"]  # Table 2
+ATTACKS_CHOICE = ("subspace_step_size", "subspace_n_steps", "full_n_steps", "epsilon")
+PAPERS_CHOICE = {"alpha": HYPERPARAMETERS["Microsoft"]["training"]["alpha"]} | {
+    f"adversary__{name}": getattr(ATTACK["adversary"], name) for name in ATTACKS_CHOICE
+}
 GRID = [
     {
         "rho": [0.01, 0.1, 1.0] if full else [0.1],
         "alpha": [0.001, 0.0001, 0.0] if not quick else [0.001],
-        "subspace_step_size": [0.01, 0.001],
-        "subspace_n_steps": [subspace_n_steps],
-        "full_n_steps": [full_n_steps],
-        "epsilon": [1.0, 0.1, 0.01] if not quick else [0.01],
+        "adversary__subspace_step_size": [0.01, 0.001],
+        "adversary__subspace_n_steps": [subspace_n_steps],
+        "adversary__full_n_steps": [full_n_steps],
+        "adversary__epsilon": [1.0, 0.1, 0.01] if not quick else [0.01],
     }
     for subspace_n_steps, full_n_steps in ([(20, 20), (20, 40), (40, 20), (40, 40)] if full else [(20, 20), (40, 40)])
 ]
@@ -189,7 +189,7 @@ rankers = {
 for weight in weights:
     rankers[f"Fair-PG-Rank, weight {weight:g}"] = FairPGRanker(fairness_weight=weight, **fair_pg_chosen, **TRAINING)
 for rho in rhos:
-    rankers[f"SenSTIR, rho {rho:g}"] = SenSTIRRanker(FrozenEstimator(metric), rho=rho, **chosen, **TRAINING, **ATTACK)
+    rankers[f"SenSTIR, rho {rho:g}"] = clone(senstir).set_params(rho=rho, **chosen)
 for ranker in rankers.values():
     fit(ranker, task.train)
 results = evaluate(rankers, task.test, X_hypothetical)

@@ -5,7 +5,7 @@ Does German Credit need a network?
 The paper ranks the people of German Credit by a line. Here a network of 16 units stands beside that line, on the same splits,
 under the same adversary and with the same number of steps.
 
-The fair metric is learned from age. The adversary moves each feature by the gap between ages (``adversary="gaps_ascent"``, which
+The fair metric is learned from age. The adversary moves each feature by the gap between ages (``GapsAscent``, which
 takes any score). Tau is between the sorted list and the list of the same people after everyone's sex has been flipped, of which
 nothing was said to the ranker.
 
@@ -22,6 +22,7 @@ import pandas as pd
 from paper import german_credit_people
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank.adversaries import GapsAscent
 from skfairrank.datasets import flip_columns, make_credit_ranking
 from skfairrank.inspection import TradeoffDisplay
 from skfairrank.metrics import kendall_tau_score, ndcg_score
@@ -35,9 +36,7 @@ scores = {
     "network": {"score_function": MLPScore((16,)), "learning_rate": 0.01},
 }
 settings = {
-    "adversary": "gaps_ascent",
-    "subspace_n_steps": 10,
-    "full_n_steps": 5,
+    "adversary": GapsAscent(subspace_n_steps=10, full_n_steps=5),
     "gradient": "plrank",
     "alpha": 1e-3,
     "max_iter": max_iter,

@@ -22,7 +22,7 @@ from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of
 from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem, n_plain_steps
 from skfairrank._regularizers import Invariance
 from skfairrank._solvers import Problem, TrainingState, mean_utility, utility_and_slope
-from skfairrank.adversaries import make_adversary
+from skfairrank.adversaries import ExactBox, make_adversary
 from skfairrank.plackett_luce import EXACT_LIMIT
 
 __all__ = ["SenSTIRPath", "senstir_path"]
@@ -109,11 +109,11 @@ def senstir_path(
         Processes among which stretches are shared out, by joblib. Results do not depend on it. None: 1, unless in a
         `joblib.parallel_config` context, or one of `skfairrank.on_workers`.
     estimator : SenSTIRRanker, optional
-        Settings of the fits. Default: ``SenSTIRRanker(adversary="exact_box", solver="lbfgs")``, and where a query has more than
+        Settings of the fits. Default: ``SenSTIRRanker(adversary=ExactBox(), solver="lbfgs")``, and where a query has more than
         `skfairrank.plackett_luce.EXACT_LIMIT` items ``solver="adam"`` with ``gradient="plrank"``, which samples.
     **params
-        Other settings of the estimator, such as ``metric=`` or ``subspace_radius=``. With ``solver="adam"`` the first fit takes
-        `max_iter` steps, and all further ones of the path together as many again.
+        Other settings of the estimator, such as ``metric=`` or ``adversary__subspace_radius=``. With ``solver="adam"`` the first
+        fit takes `max_iter` steps, and all further ones of the path together as many again.
 
     Returns
     -------
@@ -138,13 +138,13 @@ def senstir_path(
     True
     """
     ranker = (
-        SenSTIRRanker(adversary="exact_box", solver="lbfgs", max_iter=1000) if estimator is None else clone(estimator)
+        SenSTIRRanker(adversary=ExactBox(), solver="lbfgs", max_iter=1000) if estimator is None else clone(estimator)
     )
     if not isinstance(ranker, SenSTIRRanker):
         raise TypeError(f"estimator is a {type(ranker).__name__}: give a SenSTIRRanker.")
     ranker.set_params(**params)
     ranker._validate_params()
-    adversary = make_adversary(ranker.adversary, ranker)
+    adversary = make_adversary(ranker.adversary)
     rhos = _check_grid(rhos, n_rhos, adversary)
     if not isinstance(n_stretches, Integral) or isinstance(n_stretches, bool) or n_stretches < 1:
         raise ValueError(f"n_stretches={n_stretches!r}: give an integer >= 1.")

@@ -129,10 +129,6 @@ class FusedAdversary(Adversary):
         return self.adversary.is_closed_form
 
     @property
-    def sets_zeros(self):
-        return self.adversary.sets_zeros
-
-    @property
     def uses_directions(self):
         return self.adversary.uses_directions
 

@@ -12,7 +12,7 @@ from skfairrank._kernels import closed_forms, linear
 from skfairrank._queries import Queries
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, ExactGaps, GapsAscent
 from skfairrank.adversaries._ascent import DualStep
-from skfairrank.adversaries._bounded_ascent import ascend_within
+from skfairrank.adversaries._search import largest_regularizer
 from skfairrank.fair_metrics import MahalanobisMetric
 from skfairrank.scores import LinearScore
 from skfairrank.utilities import Tables
@@ -98,14 +98,14 @@ def test_the_weights_of_queries_count_as_copies_of_them(kind):
 @pytest.mark.parametrize("distance, epsilon", [(0.2, 0.1), (0.1, 0.2), (0.1, 0.1), (0.3, 0.0), (0.0, 0.3), (0.0, 0.0)])
 def test_lambda_grows_while_the_adversary_overspends(distance, epsilon):
     """The sign printed in the paper's Algorithm 1 is a misprint. The step is the ratio of the larger to the smaller, guarded."""
-    new = DualStep("paper", epsilon, True)(2.0, distance)
+    new = DualStep("paper", epsilon)(2.0, distance)
     assert new == pytest.approx(reference.dual_step(2.0, distance, epsilon))
     assert (new > 2) == (distance > epsilon) and (new < 2) == (distance < epsilon)
     assert new >= DualStep.LEAST == 1e-5
 
 
 def test_an_adversary_that_spends_nothing_sets_lambda_to_its_minimum_at_once():
-    assert DualStep("paper", 1e-3, True)(2.0, 0.0) == 1e-5
+    assert DualStep("paper", 1e-3)(2.0, 0.0) == 1e-5
 
 
 # Closed forms
@@ -157,7 +157,8 @@ def test_the_budget_of_any_linear_metric_is_what_ascent_within_it_finds():
     metric = MahalanobisMetric(M).fit(np.zeros((2, 4)))
     shape = SimpleNamespace(sizes=np.array([3, 3, 5]), weights=np.ones(3), n_features=4)
     budget, w = ExactBudget(0.3, 0.4).prepare(shape, LinearScore(), metric), rng.normal(size=4)
-    found = ascend_within(budget, w, n_steps=400, n_starts=4, rng=np.random.default_rng(0))
+    offsets, rng = np.array([0, 3, 6, 11]), np.random.default_rng(0)
+    found = largest_regularizer(budget, LinearScore(), w, np.zeros((11, 4)), offsets, rng)
     assert 0.995 * budget.measure(w)[0] < found <= budget.measure(w)[0] * (1 + 1e-9)
     slope = reference.finite_difference(lambda at: budget.measure(at)[0], w)
     np.testing.assert_allclose(budget.measure(w)[2], slope, rtol=1e-6, atol=1e-8)

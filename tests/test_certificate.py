@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,8 @@ from skfairrank import (
     SenSTIRRanker,
 )
 from skfairrank._queries import Queries
-from skfairrank.adversaries._reach import reachable_scores
+from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
+from skfairrank.adversaries._search import score_bounds
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import (
     CertificateDisplay,
@@ -38,7 +40,7 @@ from skfairrank.inspection import (
 )
 from skfairrank.inspection._order_changes import STATISTICS, of_intervals
 from skfairrank.postprocessing import DetConstSortRanker
-from skfairrank.scores import LinearScore, MLPScore
+from skfairrank.scores import MLPScore
 
 pytestmark = pytest.mark.once
 
@@ -492,9 +494,7 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, qid=[0, 1], hypotheticals=flip)
     with pytest.raises(TypeError, match="hypothetical rows must be a table like X"):
         fairness_certificate(ranker, X, qid=qid, hypotheticals="flip")
-    with pytest.raises(TypeError, match="no setting 'n_samples'"):
-        fairness_certificate(ranker, X, n_samples=10, **kw)
-    with pytest.raises(ValueError, match="Weights has no score_function_"):
+    with pytest.raises(ValueError, match="Weights has neither coef_ nor a score_function_"):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
 
 
@@ -570,18 +570,13 @@ def fair_task(task):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"adversary": "exact", "epsilon": 0.3, "subspace_radius": 0.5},
-        {"adversary": "exact", "epsilon": 0.3, "subspace_radius": 0.0},
-        {"adversary": "exact", "epsilon": 0.0, "subspace_radius": 0.5},
-        {"adversary": "exact_box", "subspace_radius": 0.5, "feature_radius": 0.1},
-    ],
+    "adversary", [ExactBudget(0.3, 0.5), ExactBudget(0.3, 0.0), ExactBudget(0.0, 0.5), ExactBox(0.5, 0.1)], ids=str
 )
-def test_closed_forms_of_queries_average_to_the_regularizer(fair_task, settings):
+def test_closed_forms_of_queries_average_to_the_regularizer(fair_task, adversary):
     X, qid, rankers = fair_task
-    got = fairness_certificate(rankers["linear"], X, qid=qid, statistic="score_change", **settings)
-    assert got.value == pytest.approx(invariance_regularizer(rankers["linear"], X, qid=qid, **settings), rel=1e-9)
+    got = fairness_certificate(rankers["linear"], X, qid=qid, statistic="score_change", adversary=adversary)
+    expected = invariance_regularizer(rankers["linear"], X, qid=qid, adversary=adversary)
+    assert got.value == pytest.approx(expected, rel=1e-9)
     sizes = pd.Series(qid).value_counts().sort_index().to_numpy()
     assert (np.diff(got.per_query["unfairness"].to_numpy()[np.argsort(sizes)]) >= -1e-12).all()
 
@@ -589,19 +584,17 @@ def test_closed_forms_of_queries_average_to_the_regularizer(fair_task, settings)
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_ascent_of_linear_scores_is_the_closed_form(fair_task, statistic):
     X, qid, rankers = fair_task
-    kw = {"qid": qid, "subspace_radius": 0.05, "feature_radius": 0.02, "statistic": statistic}
-    exact, ascent = (fairness_certificate(rankers["linear"], X, adversary=a, **kw) for a in ("exact_box", "ascent"))
+    kw = {"qid": qid, "adversary": ExactBox(0.05, 0.02), "statistic": statistic}
+    exact, ascent = (fairness_certificate(rankers["linear"], X, method=m, **kw) for m in ("auto", "ascent"))
     assert 0 < exact.value == pytest.approx(ascent.value, rel=1e-9)
-    assert set(ascent.per_query["hypothetical"]) <= {"ascent", None}
+    assert set(ascent.per_query["hypothetical"]) <= {"ExactBox", None}
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_random_moves_within_the_box_do_no_more_than_the_attack(fair_task, statistic):
     X, qid, rankers = fair_task
     ranker, rng = rankers["network"], np.random.default_rng(0)
-    got = fairness_certificate(
-        ranker, X, qid=qid, adversary="ascent", subspace_radius=0.5, feature_radius=0.1, statistic=statistic
-    )
+    got = fairness_certificate(ranker, X, qid=qid, adversary=ExactBox(0.5, 0.1), statistic=statistic)
     s, seen = ranker.predict(X), np.zeros(40)
     for _ in range(40):
         moved = X + rng.choice([-0.5, 0.5], (len(X), 1)) * ranker.metric_.directions_ + rng.choice([-0.1, 0.1], X.shape)
@@ -614,17 +607,9 @@ def test_ascent_finds_the_corner_of_a_bent_score():
     """h = tanh(3 x_1) + tanh(-x_2): monotone, so that its extremes are in corners; scores in between lie in the interval."""
     score, theta = MLPScore((2,)), np.array([3.0, 0.0, 0.0, -1.0, 0.0, 0.0, 1.0, 1.0])
     x = np.random.default_rng(0).normal(size=(50, 2))
-    low, high = reachable_scores(
-        score,
-        theta,
-        x,
-        np.zeros((0, 2)),
-        0.0,
-        np.array([0.2, 0.4]),
-        n_steps=20,
-        n_starts=2,
-        rng=np.random.default_rng(1),
-    )
+    metric = SensitiveSubspaceMetric(directions=[[0.2, 0.0], [0.0, 0.4]]).fit(x)
+    items = SimpleNamespace(sizes=np.array([50]), weights=np.ones(1), n_features=2)
+    low, high = score_bounds(ExactBox(1.0, 0.0).bounds(items, metric), score, theta, x, np.random.default_rng(1))
     for side, found in ((-1, low), (1, high)):
         expected = np.tanh(3 * (x[:, 0] + side * 0.2)) + np.tanh(-(x[:, 1] - side * 0.4))
         np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -634,14 +619,12 @@ def test_attacks_say_what_they_cannot_do(fair_task):
     X, qid, rankers = fair_task
     for message, ranker, kw in (
         ("one budget for all queries", rankers["linear"], {"adversary": "exact"}),
-        ("exact_box.*feature_radius", rankers["linear"], {"adversary": "exact_box"}),
         ("adversary='magic'", rankers["linear"], {"adversary": "magic"}),
-        ("not epsilon", rankers["linear"], {"adversary": "ascent", "epsilon": 0.1}),
-        ("no coef_", rankers["network"], {"adversary": "exact_box", "feature_radius": 0.1}),
-        ("gap_radius=-1", rankers["linear"], {"adversary": "gaps", "gap_radius": -1}),
-        ("n_steps=0", rankers["linear"], {"adversary": "ascent", "n_steps": 0}),
-        ("last step", make_pipeline(StandardScaler().fit(X), rankers["linear"]), {"adversary": "ascent"}),
-        ("not X @ coef_", PoissonRegressor().fit(X, X[:, 2]), {"adversary": "exact_box", "feature_radius": 0.1}),
+        ("names no bounds of single items", rankers["linear"], {"adversary": "ascent"}),
+        ("gap_radius", rankers["linear"], {"adversary": ExactGaps(-1)}),
+        ("method='descent'", rankers["linear"], {"adversary": ExactBox(), "method": "descent"}),
+        ("last step", make_pipeline(StandardScaler().fit(X), rankers["linear"]), {"adversary": ExactBox()}),
+        ("not X @ coef_", PoissonRegressor().fit(X, X[:, 2]), {"adversary": ExactBox()}),
     ):
         with pytest.raises(ValueError, match=message):
             fairness_certificate(ranker, X, qid=qid, **{"metric": rankers["linear"].metric_} | kw)
@@ -692,18 +675,3 @@ def test_bounds_hold_for_new_queries(statistic):
     truth = certificate(20_000).value
     missed = sum(certificate(40).upper_bound < truth for _ in range(150))
     assert missed <= 150 * 0.2 + 3 * np.sqrt(150 * 0.2 * 0.8)
-
-
-def test_linear_scores_of_the_interval_code_need_no_network():
-    low, high = reachable_scores(
-        LinearScore(),
-        np.array([1.0, -2.0]),
-        np.zeros((3, 2)),
-        np.array([[1.0, 1.0]]),
-        0.5,
-        np.zeros(2),
-        n_steps=1,
-        n_starts=1,
-        rng=np.random.default_rng(0),
-    )
-    np.testing.assert_allclose([low, high], [[-0.5] * 3, [0.5] * 3])

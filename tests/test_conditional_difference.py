@@ -6,6 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRBoostingRanker, SenSTIRRanker
+from skfairrank.adversaries import GivenHypotheticals
 from skfairrank.datasets import make_hiring_ranking
 from skfairrank.hypotheticals import Hypotheticals
 
@@ -108,7 +109,7 @@ def test_hypotheticals_get_the_labels_in_the_order_of_the_rows(where):
     if where == "trees' own metric":
         source, own = Hypotheticals(gaps=True, steps=(1.0,)), conditional()
     if where == "ranker":
-        ranker = SenSTIRRanker(adversary="given", hypotheticals=source, rho=0.01, max_iter=3, random_state=0)
+        ranker = SenSTIRRanker(adversary=GivenHypotheticals(source), rho=0.01, max_iter=3, random_state=0)
     else:
         lightgbm = pytest.importorskip("lightgbm")
         model = lightgbm.LGBMRanker(n_estimators=2, n_jobs=1, verbose=-1)

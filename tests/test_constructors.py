@@ -151,14 +151,19 @@ OBJECTS = {
 @pytest.mark.parametrize(
     "name, solver", [(n, "adam") for n in OBJECTS] + [(n, "lbfgs") for n in OBJECTS if OBJECTS[n].is_closed_form]
 )
-def test_an_object_is_its_name_with_flat_parameters_to_the_bit(name, solver):
+def test_a_name_is_its_object_with_defaults(name, solver):
     settings = {**QUICK, "solver": solver, "max_iter": 30 if solver == "adam" else 500}
-    by_name = fit(SenSTIRRanker(adversary=name, **settings, **OBJECTS[name].get_params()))
-    by_object = fit(SenSTIRRanker(adversary=OBJECTS[name], **settings))
+    rows = {"X_hypothetical": moved(TASK.X)} if name == "given" else {}
+    by_name, by_object = (
+        SenSTIRRanker(adversary=adversary, **settings).fit(TASK.X, TASK.y, qid=TASK.qid, **rows)
+        for adversary in (name, ADVERSARIES[name]())
+    )
     np.testing.assert_array_equal(by_object.coef_, by_name.coef_)
     for key, values in by_name.history_.items():
         np.testing.assert_array_equal(by_object.history_[key], values)
-    assert by_object.history_["regularizer"][-1] > 0
+    other = fit(SenSTIRRanker(adversary=OBJECTS[name], **settings))
+    assert by_object.history_["regularizer"].max() > 0 or name == "given"
+    assert not np.array_equal(other.coef_, by_name.coef_)
 
 
 def test_every_name_is_tried_here():
@@ -171,19 +176,16 @@ def test_an_ascent_as_an_object_has_no_closed_form_either(adversary):
         fit(SenSTIRRanker(adversary=adversary, solver="lbfgs", **QUICK))
 
 
-def test_an_object_does_not_read_the_flat_parameters():
-    one = fit(SenSTIRRanker(adversary=ExactBox(0.2, 0.05), **QUICK))
-    other = fit(SenSTIRRanker(adversary=ExactBox(0.2, 0.05), subspace_radius=3.0, feature_radius=0.7, **QUICK))
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-    assert not np.array_equal(one.coef_, fit(SenSTIRRanker(adversary="exact_box", **QUICK)).coef_)
-
-
 def test_parameters_of_an_object_are_reached_by_their_nested_names():
     ranker = SenSTIRRanker(adversary=ExactBox(0.2, 0.05))
     assert ranker.get_params()["adversary__feature_radius"] == 0.05
     twin = clone(ranker).set_params(adversary__feature_radius=0.5)
     assert (twin.adversary.feature_radius, ranker.adversary.feature_radius) == (0.5, 0.05)
     assert "adversary__feature_radius" not in SenSTIRRanker().get_params()
+    assert SenSTIRRanker().set_params(adversary=ExactBox(), adversary__feature_radius=0.5).adversary.feature_radius == 0.5
+    for name, kind in ADVERSARIES.items():
+        with pytest.raises(ValueError, match=rf"give the object, adversary={kind.__name__}\(\)"):
+            SenSTIRRanker(adversary=name).set_params(adversary__epsilon=0.5)
 
 
 def test_parameters_of_an_object_are_searched():
@@ -230,6 +232,6 @@ def test_a_class_or_another_object_is_refused_with_an_example():
 def test_a_path_takes_an_object():
     settings = {"qid": TASK.qid, "metric": QUICK["metric"], "rhos": [0.1, 1.0]}
     by_object = senstir_path(TASK.X, TASK.y, adversary=ExactBox(0.2, 0.05), **settings)
-    by_name = senstir_path(TASK.X, TASK.y, subspace_radius=0.2, feature_radius=0.05, **settings)
+    by_name = senstir_path(TASK.X, TASK.y, adversary__subspace_radius=0.2, adversary__feature_radius=0.05, **settings)
     np.testing.assert_array_equal(by_object.coefs, by_name.coefs)
     np.testing.assert_array_equal(by_object.regularizers, by_name.regularizers)

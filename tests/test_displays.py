@@ -389,7 +389,7 @@ def test_history_shows_values_and_their_moving_average(plt, ranker):
     assert len(display.axes_) == 4 and display.ax_ is display.axes_[0]
     assert [panel.get_ylabel() for panel in display.axes_][:2] == ["utility", "regulariser"]
     budget = [line for line in display.axes_[2].lines if line.get_linestyle() == "--"]
-    assert budget[0].get_ydata()[0] == ranker.epsilon
+    assert budget[0].get_ydata()[0] == 0.01
 
 
 def test_history_without_regulariser_is_the_utility_alone(plt, task):

@@ -33,7 +33,7 @@ TASK = make_task(MIXED, seed=3)
 N, D = TASK.X.shape
 M = np.diag([0.0, 2.0, 1.0, 0.5])
 GROUP = np.arange(N) % 2
-QUICK = {"adversary": "given", "max_iter": 40, "random_state": 0, "rho": 0.1}
+QUICK = {"max_iter": 40, "random_state": 0, "rho": 0.1}
 
 
 def bent(theta, X):
@@ -161,43 +161,44 @@ def test_a_flip_of_one_s_own_makes_rankings_stable(score):
 
     def tau(**settings):
         ranker = SenSTIRRanker(
-            adversary="given", score_function=score, gradient="plrank", max_iter=500, random_state=0, **settings
-        )
+            adversary=GivenHypotheticals(flip_sex), score_function=score, gradient="plrank", max_iter=500, random_state=0,
+            **settings,
+        )  # fmt: skip
         ranker.fit(X, y, qid=qid)
         return kendall_tau_score(ranker.predict(Xt), ranker.predict(flip_sex(Xt)), qid=qt)
 
-    assert tau(rho=0) < 0.9 < 0.985 < tau(rho=0.03, hypotheticals=flip_sex)
+    assert tau(rho=0) < 0.9 < 0.985 < tau(rho=0.03)
 
 
 def test_rows_and_functions_that_give_them_are_the_same_to_the_bit():
-    by_function = fit(SenSTIRRanker(hypotheticals=negate, **QUICK))
+    by_function = fit(SenSTIRRanker(adversary=GivenHypotheticals(negate), **QUICK))
     assert by_function.history_["regularizer"][-1] > 0
     expected = negate(TASK.X.copy())
     shown = np.array(expected)
     shown.flags.writeable = False
     for X_hypothetical in (expected, expected.tolist(), [expected], expected[:, None], {"negated": shown}):
         np.testing.assert_array_equal(
-            fit(SenSTIRRanker(**QUICK), X_hypothetical=X_hypothetical).coef_, by_function.coef_
+            fit(SenSTIRRanker(adversary="given", **QUICK), X_hypothetical=X_hypothetical).coef_, by_function.coef_
         )
-    both = fit(SenSTIRRanker(hypotheticals=negate, **QUICK), X_hypothetical=expected)
+    both = fit(SenSTIRRanker(adversary=GivenHypotheticals(negate), **QUICK), X_hypothetical=expected)
     np.testing.assert_array_equal(both.coef_, by_function.coef_)
     assert both.hypotheticals_.names_ == ["negate"]
 
 
 def test_rows_on_disk(tmp_path):
-    expected = fit(SenSTIRRanker(hypotheticals=negate, **QUICK)).coef_
+    expected = fit(SenSTIRRanker(adversary=GivenHypotheticals(negate), **QUICK)).coef_
     np.save(tmp_path / "rows.npy", negate(TASK.X.copy()))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    np.testing.assert_array_equal(fit(SenSTIRRanker(**QUICK), X_hypothetical=mapped).coef_, expected)
+    np.testing.assert_array_equal(fit(SenSTIRRanker(adversary="given", **QUICK), X_hypothetical=mapped).coef_, expected)
 
 
 def test_functions_see_the_frame_and_the_ranker_numbers():
     frame = pd.DataFrame(TASK.X, columns=list("abcd"))
-    ranker = SenSTIRRanker(hypotheticals=lambda rows: rows.assign(b=-rows["b"]), **QUICK)
+    ranker = SenSTIRRanker(adversary=GivenHypotheticals(lambda rows: rows.assign(b=-rows["b"])), **QUICK)
     ranker.fit(frame, TASK.y, qid=TASK.qid)
-    np.testing.assert_array_equal(ranker.coef_, fit(SenSTIRRanker(hypotheticals=negate, **QUICK)).coef_)
+    np.testing.assert_array_equal(ranker.coef_, fit(SenSTIRRanker(adversary=GivenHypotheticals(negate), **QUICK)).coef_)
     with pytest.raises(TypeError, match="X_hypothetical is of type ndarray"):
-        SenSTIRRanker(**QUICK).fit(frame, TASK.y, qid=TASK.qid, X_hypothetical=TASK.X)
+        SenSTIRRanker(adversary="given", **QUICK).fit(frame, TASK.y, qid=TASK.qid, X_hypothetical=TASK.X)
 
 
 def test_in_a_pipeline_functions_see_the_rows_behind_the_other_steps():
@@ -207,7 +208,7 @@ def test_in_a_pipeline_functions_see_the_rows_behind_the_other_steps():
         seen.append(X)
         return negate(X.copy())
 
-    pipeline = make_pipeline(StandardScaler(), SenSTIRRanker(hypotheticals=look, **QUICK))
+    pipeline = make_pipeline(StandardScaler(), SenSTIRRanker(adversary=GivenHypotheticals(look), **QUICK))
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline.fit(TASK.X, TASK.y, qid=TASK.qid)
     np.testing.assert_array_equal(seen[0], StandardScaler().fit_transform(TASK.X))
@@ -215,7 +216,8 @@ def test_in_a_pipeline_functions_see_the_rows_behind_the_other_steps():
 
 def test_the_order_of_rows_does_not_matter_nor_does_a_second_fit():
     order = np.argsort(TASK.qid, kind="stable")
-    ranker = SenSTIRRanker(hypotheticals=Hypotheticals(negate, n_neighbors=1), metric=MahalanobisMetric(M), **QUICK)
+    adversary = GivenHypotheticals(Hypotheticals(negate, n_neighbors=1))
+    ranker = SenSTIRRanker(adversary=adversary, metric=MahalanobisMetric(M), **QUICK)
     first = fit(ranker).coef_
     again = clone(ranker).fit(TASK.X[order], TASK.y[order], qid=TASK.qid[order])
     np.testing.assert_array_equal(again.coef_, first)
@@ -224,14 +226,14 @@ def test_the_order_of_rows_does_not_matter_nor_does_a_second_fit():
 
 def test_without_strength_it_is_the_plain_ranker():
     settings = {**QUICK, "rho": 0}
-    ranker = fit(SenSTIRRanker(hypotheticals=negate, **settings))
+    ranker = fit(SenSTIRRanker(adversary=GivenHypotheticals(negate), **settings))
     np.testing.assert_array_equal(ranker.coef_, fit(PlackettLuceRanker(max_iter=40, random_state=0)).coef_)
     assert not hasattr(ranker, "hypotheticals_")
 
 
 def test_early_stopping_warm_start_and_pickle():
     settings = {**QUICK, "early_stopping": True, "validation_fraction": 0.3, "warm_start": True, "batch_size": 4}
-    ranker = fit(SenSTIRRanker(hypotheticals=negate, metric=MahalanobisMetric(M), **settings))
+    ranker = fit(SenSTIRRanker(adversary=GivenHypotheticals(negate), metric=MahalanobisMetric(M), **settings))
     assert len(ranker.validation_scores_) > 0
     found = ranker.coef_
     fit(ranker)
@@ -244,34 +246,34 @@ def test_early_stopping_warm_start_and_pickle():
 
 
 def test_with_no_metric_sensitive_features_change_nothing():
-    ranker = SenSTIRRanker(hypotheticals=negate, **QUICK)
+    ranker = SenSTIRRanker(adversary=GivenHypotheticals(negate), **QUICK)
     free = fit(ranker)
     assert free.metric_ is None and free.lambda_ == 2.0 and not free.history_["query_distance"].any()
     np.testing.assert_array_equal(fit(clone(ranker), sensitive_features=GROUP).coef_, free.coef_)
 
 
 def test_a_metric_charges_rows():
-    settings = {**QUICK, "epsilon": 0.0, "fair_start": 0.0}
-    charged = fit(SenSTIRRanker(MahalanobisMetric(np.eye(4)), hypotheticals=negate, **settings))
+    settings = {**QUICK, "adversary": GivenHypotheticals(negate, epsilon=0.0), "fair_start": 0.0}
+    charged = fit(SenSTIRRanker(MahalanobisMetric(np.eye(4)), **settings))
     np.testing.assert_array_equal(charged.coef_, fit(PlackettLuceRanker(max_iter=40, random_state=0)).coef_)
     assert not charged.history_["regularizer"].any()
-    sensitive = fit(SenSTIRRanker([[0, 1, 0, 0]], hypotheticals=negate, **settings))
+    sensitive = fit(SenSTIRRanker([[0, 1, 0, 0]], **settings))
     assert sensitive.history_["regularizer"][-1] > 0 and not sensitive.history_["query_distance"].any()
-    settings = {**QUICK, "epsilon": 0.02, "max_iter": 200}
-    budget = fit(SenSTIRRanker(MahalanobisMetric(np.eye(4)), hypotheticals=negate, **settings))
+    settings = {**QUICK, "adversary": GivenHypotheticals(negate, epsilon=0.02), "max_iter": 200}
+    budget = fit(SenSTIRRanker(MahalanobisMetric(np.eye(4)), **settings))
     assert 0 < budget.history_["query_distance"].max() <= 0.04 * (1 + 1e-12)
 
 
 def test_hypotheticals_use_the_ranker_s_metric():
     source = Hypotheticals(directions=True, steps=(1.0,))
-    ranker = fit(SenSTIRRanker([[0.0, 1.0, 0, 0]], hypotheticals=source, **QUICK))
-    by_hand = fit(SenSTIRRanker(**QUICK), X_hypothetical=TASK.X + [0, 1.0, 0, 0])
+    ranker = fit(SenSTIRRanker([[0.0, 1.0, 0, 0]], adversary=GivenHypotheticals(source), **QUICK))
+    by_hand = fit(SenSTIRRanker(adversary="given", **QUICK), X_hypothetical=TASK.X + [0, 1.0, 0, 0])
     np.testing.assert_array_equal(ranker.coef_, by_hand.coef_)
     assert ranker.hypotheticals_.metric_ is ranker.metric_ and not hasattr(source, "names_")
-    learned = fit(SenSTIRRanker(hypotheticals=Hypotheticals(gaps=True), **QUICK), sensitive_features=GROUP)
+    learned = fit(SenSTIRRanker(adversary=GivenHypotheticals(Hypotheticals(gaps=True)), **QUICK), sensitive_features=GROUP)
     assert learned.hypotheticals_.metric_ is learned.metric_ and not learned.history_["query_distance"].any()
     own = Hypotheticals(directions=True, steps=(1.0,), metric=FrozenEstimator(ranker.metric_))
-    np.testing.assert_array_equal(fit(SenSTIRRanker(hypotheticals=own, **QUICK)).coef_, by_hand.coef_)
+    np.testing.assert_array_equal(fit(SenSTIRRanker(adversary=GivenHypotheticals(own), **QUICK)).coef_, by_hand.coef_)
 
 
 # Searches
@@ -281,8 +283,9 @@ def test_a_search_cuts_rows_that_one_has_and_holds_every_ranker():
     steps = {"max_iter": 5, "random_state": 0}
     grid = {
         "ranker": [
-            SenSTIRRanker(**{**QUICK, "max_iter": 5}), PlackettLuceRanker(**steps), FairPGRanker(fairness_weight=0, **steps),
-            RandomRanker(random_state=0), QueryRanker(SenSTIRRanker(**{**QUICK, "max_iter": 5})),
+            SenSTIRRanker(adversary="given", rho=0.1, **steps), PlackettLuceRanker(**steps),
+            FairPGRanker(fairness_weight=0, **steps),
+            RandomRanker(random_state=0), QueryRanker(SenSTIRRanker(adversary="given", **{**QUICK, "max_iter": 5})),
         ]
     }  # fmt: skip
     pipeline = sklearn.pipeline.Pipeline([("ranker", SenSTIRRanker())])
@@ -291,7 +294,7 @@ def test_a_search_cuts_rows_that_one_has_and_holds_every_ranker():
         search = GridSearchCV(pipeline, grid, cv=QueryKFold(2), scoring=kendall_tau_scorer, error_score="raise")
         search.fit(TASK.X, TASK.y, qid=TASK.qid, X_hypothetical=twin)
         train, test = next(iter(QueryKFold(2).split(TASK.X, TASK.y, TASK.qid)))
-        by_hand = SenSTIRRanker(**{**QUICK, "max_iter": 5}).fit(
+        by_hand = SenSTIRRanker(adversary="given", **{**QUICK, "max_iter": 5}).fit(
             TASK.X[train], TASK.y[train], qid=TASK.qid[train], X_hypothetical=twin[train]
         )
         tau = kendall_tau_score(by_hand.predict(TASK.X[test]), by_hand.predict(twin[test]), qid=TASK.qid[test])
@@ -302,10 +305,14 @@ def test_a_search_cuts_rows_that_one_has_and_holds_every_ranker():
 
 
 def test_a_search_over_where_rows_come_from():
-    ranker = SenSTIRRanker(metric=[[0, 1, 0, 0]], hypotheticals=Hypotheticals(negate), **QUICK)
+    ranker = SenSTIRRanker(metric=[[0, 1, 0, 0]], adversary=GivenHypotheticals(Hypotheticals(negate)), **QUICK)
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(
-            ranker, {"hypotheticals__n_neighbors": [0, 2], "hypotheticals__functions": [negate, partial(negate, column=2)]},
+            ranker,
+            {
+                "adversary__hypotheticals__n_neighbors": [0, 2],
+                "adversary__hypotheticals__functions": [negate, partial(negate, column=2)],
+            },
             cv=QueryKFold(2), error_score="raise", scoring=lambda ranker, X, y: np.abs(ranker.coef_).sum(), refit=False,
         ).fit(TASK.X, TASK.y, qid=TASK.qid)  # fmt: skip
     assert len(set(search.cv_results_["mean_test_score"])) == 4
@@ -324,20 +331,14 @@ def test_a_path_over_given_rhos():
 
 def test_what_is_missing_or_has_no_effect():
     with pytest.raises(ValueError, match="no hypothetical rows: give hypotheticals"):
-        fit(SenSTIRRanker(**QUICK))
+        fit(SenSTIRRanker(adversary="given", **QUICK))
     with pytest.raises(ValueError, match="closed form"):
-        fit(SenSTIRRanker(hypotheticals=negate, solver="lbfgs", **QUICK))
-    with pytest.raises(ValueError, match="'hypotheticals' parameter"):
-        fit(SenSTIRRanker(hypotheticals="flip", **QUICK))
+        fit(SenSTIRRanker(adversary=GivenHypotheticals(negate), solver="lbfgs", **QUICK))
+    with pytest.raises(TypeError, match="hypotheticals has 'flip', which is no function"):
+        fit(SenSTIRRanker(adversary=GivenHypotheticals("flip"), **QUICK))
     with pytest.raises(ValueError, match="X_hypothetical has shape.*transform_input"):
-        fit(SenSTIRRanker(**QUICK), X_hypothetical=TASK.X[1:])
+        fit(SenSTIRRanker(adversary="given", **QUICK), X_hypothetical=TASK.X[1:])
     with pytest.raises(ValueError, match="missing values in column 0"):
-        fit(SenSTIRRanker(**QUICK), X_hypothetical=np.full_like(TASK.X, np.nan))
-    with pytest.raises(ValueError, match="feature_range.*where they are made"):
-        fit(SenSTIRRanker(hypotheticals=negate, feature_range="train", **QUICK))
-    with pytest.raises(ValueError, match="centered"):
-        fit(SenSTIRRanker(hypotheticals=negate, score_distance="centered", **QUICK))
-    with pytest.warns(UserWarning, match='adversary="given" only'):
-        fit(SenSTIRRanker([[0, 1, 0, 0]], **{**QUICK, "adversary": "ascent"}, hypotheticals=negate))
+        fit(SenSTIRRanker(adversary="given", **QUICK), X_hypothetical=np.full_like(TASK.X, np.nan))
     with pytest.warns(UserWarning, match="'<lambda>' changes no row"):
-        fit(SenSTIRRanker(hypotheticals=[negate, lambda X: X], **QUICK))
+        fit(SenSTIRRanker(adversary=GivenHypotheticals([negate, lambda X: X]), **QUICK))

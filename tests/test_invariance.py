@@ -1,12 +1,14 @@
 """The invariance regulariser as users call it: closed forms, corners and SLSQP, the ascent, what it takes and refuses."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import reference
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -17,7 +19,9 @@ from small_tasks import make_task
 
 from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels import closed_forms as kernels
+from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, ExactGaps
 from skfairrank.inspection import invariance_regularizer
+from skfairrank.scores import MLPScore
 
 pytestmark = pytest.mark.once
 
@@ -54,7 +58,7 @@ def test_the_budget_is_what_slsqp_finds(sizes, K):
     """Over what each query spends."""
     w, X, qid, metric = problem(sizes, K)
     for epsilon, r, _ in BOUNDS:
-        got = invariance_regularizer(w, X, qid=qid, metric=metric, epsilon=epsilon, subspace_radius=r)
+        got = invariance_regularizer(w, X, qid=qid, metric=metric, adversary=ExactBudget(epsilon, r))
         assert isinstance(got, float)
         if K == 5:  # the directions span everything: nothing to buy
             assert got == pytest.approx(np.mean(sizes) / 2 * (r * np.linalg.norm(w)) ** 2, rel=1e-12)
@@ -67,7 +71,7 @@ def test_the_budget_is_what_slsqp_finds(sizes, K):
 def test_no_moves_of_single_items_are_better(sizes):
     """Every coordinate of every item is free, by SLSQP."""
     w, X, qid, metric = problem(sizes, K=1, d=3)
-    got = invariance_regularizer(w, X, qid=qid, metric=metric, epsilon=0.3, subspace_radius=0.5)
+    got = invariance_regularizer(w, X, qid=qid, metric=metric, adversary=ExactBudget(0.3, 0.5))
     found = reference.item_moves_supremum(w, metric.sensitive_basis_, sizes, 0.3, 0.5, np.random.default_rng(0))
     assert got == pytest.approx(found, rel=1e-6)
 
@@ -78,7 +82,7 @@ def test_one_size_has_a_closed_form(n):
     a = 0.7 * np.linalg.norm(metric.sensitive_basis_ @ w)
     b = np.linalg.norm(w - metric.sensitive_basis_.T @ metric.sensitive_basis_ @ w)
     for epsilon in (0.0, 1e-9, 0.3, 1e6):
-        got = invariance_regularizer(w, X, qid=qid, metric=metric, epsilon=epsilon, subspace_radius=0.7)
+        got = invariance_regularizer(w, X, qid=qid, metric=metric, adversary=ExactBudget(epsilon, 0.7))
         assert got == pytest.approx(n / 2 * (a + np.sqrt(epsilon) * b) ** 2, rel=1e-12)
 
 
@@ -87,9 +91,7 @@ def test_one_size_has_a_closed_form(n):
 def test_the_box_is_the_best_of_its_corners(sizes, K):
     w, X, qid, metric = problem(sizes, K)
     for _, r, delta in BOUNDS:
-        got = invariance_regularizer(
-            w, X, qid=qid, metric=metric, subspace_radius=r, feature_radius=delta, adversary="exact_box"
-        )
+        got = invariance_regularizer(w, X, qid=qid, metric=metric, adversary=ExactBox(r, delta))
         corners = reference.box_supremum(w, metric.directions_, np.mean(sizes), r, delta)
         assert isinstance(got, float) and got == pytest.approx(corners, rel=1e-12)
 
@@ -97,38 +99,35 @@ def test_the_box_is_the_best_of_its_corners(sizes, K):
 def test_limits():
     w, X, qid, metric = problem((2, 3, 5))
     A = metric.sensitive_basis_
-    R = lambda **k: invariance_regularizer(w, X, qid=qid, metric=metric, **k)  # noqa: E731
-    assert R(epsilon=0, subspace_radius=0) == 0 == R(adversary="exact_box", subspace_radius=0, feature_radius=0)
-    assert R(epsilon=0, subspace_radius=0.5) == pytest.approx(10 / 3 / 2 * 0.25 * (A @ w) @ (A @ w), rel=1e-12)
+    R = lambda adversary: invariance_regularizer(w, X, qid=qid, metric=metric, adversary=adversary)  # noqa: E731
+    assert R(ExactBudget(0, 0)) == 0 == R(ExactBox(0, 0))
+    assert R(ExactBudget(0, 0.5)) == pytest.approx(10 / 3 / 2 * 0.25 * (A @ w) @ (A @ w), rel=1e-12)
     # Nothing but the budget: all of it to the query of 5
     fair = w - A.T @ A @ w
-    assert R(epsilon=0.3, subspace_radius=0) == pytest.approx(5 / 2 * 0.3 * fair @ fair, rel=1e-12)
-    assert R(epsilon=0.3, subspace_radius=1e-9) == pytest.approx(5 / 2 * 0.3 * fair @ fair, rel=1e-6)
-    assert R(adversary="exact_box", subspace_radius=0, feature_radius=0.1) == pytest.approx(
-        10 / 3 / 2 * (0.1 * np.abs(w).sum()) ** 2, rel=1e-12
-    )
+    assert R(ExactBudget(0.3, 0)) == pytest.approx(5 / 2 * 0.3 * fair @ fair, rel=1e-12)
+    assert R(ExactBudget(0.3, 1e-9)) == pytest.approx(5 / 2 * 0.3 * fair @ fair, rel=1e-6)
+    assert R(ExactBox(0, 0.1)) == pytest.approx(10 / 3 / 2 * (0.1 * np.abs(w).sum()) ** 2, rel=1e-12)
 
 
-@pytest.mark.parametrize("adversary", ["exact", "exact_box"])
+@pytest.mark.parametrize("adversary", [ExactBudget(0.1), ExactBox(1.0, 0.1)], ids=str)
 def test_it_is_the_square_of_a_norm(adversary):
     """Of the weights: homogeneous of degree two, convex, monotone in every bound."""
     w, X, qid, metric = problem((2, 3, 5))
     other = np.random.default_rng(1).normal(size=5)
     R = lambda w, **k: invariance_regularizer(  # noqa: E731
-        w, X, qid=qid, metric=metric, adversary=adversary, **{"epsilon": 0.1, "feature_radius": 0.1, **k}
+        w, X, qid=qid, metric=metric, adversary=clone(adversary).set_params(**k)
     )
     assert R(-3 * w) == pytest.approx(9 * R(w), rel=1e-10) and R(0 * w) == 0
     assert R(w + other) ** 0.5 <= (R(w) ** 0.5 + R(other) ** 0.5) * (1 + 1e-12)
     assert R(w, subspace_radius=0.3) > R(w, subspace_radius=0.2) > R(w, subspace_radius=0)
-    wider = {"epsilon": 0.2} if adversary == "exact" else {"feature_radius": 0.2}
-    unused = {"epsilon": 9.0} if adversary == "exact_box" else {"feature_radius": 9.0}
-    assert R(w, **wider) > R(w) == R(w, **unused)
+    name = "epsilon" if isinstance(adversary, ExactBudget) else "feature_radius"
+    assert R(w, **{name: 0.2}) > R(w)
 
 
 @pytest.mark.parametrize("adversary", ["exact", "exact_box"])
 def test_only_the_sizes_of_queries_count(adversary):
     w, X, qid, metric = problem((2, 3, 5))
-    settings = {"metric": metric, "adversary": adversary, "feature_radius": 0.1}
+    settings = {"metric": metric, "adversary": adversary}
     once = invariance_regularizer(w, X, qid=qid, **settings)
     rng = np.random.default_rng(0)
     order = rng.permutation(10)
@@ -149,43 +148,40 @@ def test_the_ascent_comes_close_from_below(sizes, K):
     for seed in range(2):
         w, X, qid, metric = problem(sizes, K, seed=seed)
         w *= 10.0 ** (4 * seed - 2)
-        for epsilon, r, delta in BOUNDS[seed : seed + 2]:
-            bounds = {"qid": qid, "metric": metric, "epsilon": epsilon, "subspace_radius": r}
-            exact = invariance_regularizer(w, X, **bounds)
-            found = invariance_regularizer(w, X, **bounds, adversary="ascent", n_starts=3, random_state=seed)
-            assert 0.99 * exact < found <= exact * (1 + 1e-12)
-            bounds["feature_radius"] = delta
-            exact = invariance_regularizer(w, X, **bounds, adversary="exact_box")
-            found = invariance_regularizer(w, X, **bounds, adversary="ascent", n_starts=3, random_state=seed)
-            assert 0.97 * exact < found <= exact * (1 + 1e-12)
+        for epsilon, r, delta in (*BOUNDS[seed : seed + 2], (0.0, 0.0, 0.0)):
+            for adversary in (ExactBudget(epsilon, r), ExactBox(r, delta)):
+                R = partial(invariance_regularizer, w, X, qid=qid, metric=metric, adversary=adversary)
+                assert 0.99 * R() <= R(method="ascent", random_state=seed) <= R() * (1 + 1e-12)
 
 
-def test_the_ascent_stays_below_with_few_steps_and_at_the_limits():
-    w, X, qid, metric = problem((2, 3, 5))
-    for epsilon, r, delta in ((0.0, 0.2, 0.0), (0.3, 0.0, 0.1), (0.0, 0.0, 0.0), (0.3, 0.2, 0.1)):
-        for n_steps in (1, 2, 50):
-            bounds = {"qid": qid, "metric": metric, "epsilon": epsilon, "subspace_radius": r}
-            settings = {"adversary": "ascent", "n_steps": n_steps, "n_starts": 2, "random_state": 0}
-            found = invariance_regularizer(w, X, **bounds, **settings)
-            assert 0 <= found <= invariance_regularizer(w, X, **bounds) * (1 + 1e-12)
-            box = invariance_regularizer(w, X, **bounds, feature_radius=delta, adversary="exact_box")
-            assert 0 <= invariance_regularizer(w, X, **bounds, feature_radius=delta, **settings) <= box * (1 + 1e-12)
-
-
-def test_more_starts_and_steps_never_find_less():
-    """The first starts are the same."""
-    w, X, qid, metric = problem((2, 3, 5), K=1)
-    few, more = (
-        invariance_regularizer(w, X, qid=qid, metric=metric, adversary="ascent", n_steps=3, n_starts=n, random_state=0)
-        for n in (1, 8)
-    )
-    assert few <= more
+@pytest.mark.parametrize("score_distance", ["squared", "centered"])
+@pytest.mark.parametrize("kind", [ExactBudget, ExactBox])
+def test_the_ascent_attacks_any_score_within_the_same_bounds(kind, score_distance):
+    """A network: no random moves within the bounds do more; a linear function written as a network's rival is the closed form."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(12, 3)), rng.integers(0, 3, 12).astype(float), np.repeat([0, 1, 2], 4)
+    ranker = SenSTIRRanker([[1, 0, 0]], score_function=MLPScore((4,)), max_iter=30, random_state=0).fit(X, y, qid=qid)
+    adversary = kind(*((0.2, 0.5) if kind is ExactBudget else (0.5, 0.2)), score_distance=score_distance)
+    found = invariance_regularizer(ranker, X, qid=qid, adversary=adversary, random_state=0)
+    s, most = ranker.predict(X), 0.0
+    for _ in range(300):
+        if kind is ExactBox:
+            moved = rng.choice([-0.2, 0.2], (12, 3)) + rng.choice([-0.5, 0.5], (12, 1)) * [1.0, 0, 0]
+        else:
+            moved = rng.normal(size=(12, 3)) * [0, 1, 1]
+            moved *= np.sqrt(0.2 / np.mean((moved**2).sum(axis=1)))
+            moved[:, 0] = rng.choice([-0.5, 0.5], 12)
+        change = ranker.predict(X + moved) - s
+        if score_distance == "centered":
+            change -= np.repeat(change.reshape(3, 4).mean(axis=1), 4)
+        most = max(most, 0.5 * np.sum(change**2) / 3)
+    assert 0.3 * found < most <= found * (1 + 1e-9)
 
 
 def test_the_ascent_repeats_with_its_seed():
     w, X, qid, metric = problem((2, 3, 5))
     find = lambda seed: invariance_regularizer(  # noqa: E731
-        w, X, qid=qid, metric=metric, adversary="ascent", n_steps=4, n_starts=1, random_state=seed
+        w, X, qid=qid, metric=metric, adversary=Ascent(full_n_steps=3), random_state=seed
     )
     assert find(0) == find(0) == find(np.random.default_rng(0)) != find(1)
     state = np.random.get_state()[1].copy()
@@ -205,18 +201,18 @@ def test_gradients_are_slopes_where_it_is_smooth(sizes, K):
     distinct, count = np.unique(np.asarray(sizes, float), return_counts=True)
     gradient = np.empty(5)
 
-    def slope(**bounds):
+    def slope(adversary):
         return reference.finite_difference(
-            lambda w: invariance_regularizer(w, X, qid=qid, metric=metric, **bounds), w, step=1e-6
+            lambda w: invariance_regularizer(w, X, qid=qid, metric=metric, adversary=adversary), w, step=1e-6
         )
 
     for epsilon, r, delta in BOUNDS:
         kernels.exact_budget(w, basis, np.ones(len(basis)), distinct, count / count.sum(), epsilon, r, gradient)
-        assert gradient == pytest.approx(slope(epsilon=epsilon, subspace_radius=r), rel=1e-5, abs=1e-7)
+        assert gradient == pytest.approx(slope(ExactBudget(epsilon, r)), rel=1e-5, abs=1e-7)
         kernels.exact_box(
             w, raw, basis, np.ones(len(basis)), float(np.mean(sizes)), r, np.full(len(w), delta), gradient
         )
-        box = slope(subspace_radius=r, feature_radius=delta, adversary="exact_box")
+        box = slope(ExactBox(r, delta))
         assert gradient == pytest.approx(box, rel=1e-6, abs=1e-8)
 
 
@@ -228,9 +224,8 @@ def test_gradients_are_subgradients_at_kinks(adversary, sizes):
     raw = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.0]])
     metric, X, qid = metric_of(raw), np.zeros((sum(sizes), 4)), np.repeat(np.arange(len(sizes)), sizes)
     distinct, count = np.unique(np.asarray(sizes, float), return_counts=True)
-    R = lambda w: invariance_regularizer(  # noqa: E731
-        w, X, qid=qid, metric=metric, adversary=adversary, epsilon=0.1, subspace_radius=0.2, feature_radius=0.1
-    )
+    bounds = {"exact": ExactBudget(0.1, 0.2), "exact_box": ExactBox(0.2, 0.1)}[adversary]
+    R = lambda w: invariance_regularizer(w, X, qid=qid, metric=metric, adversary=bounds)  # noqa: E731
     for w in ([1.0, -1.0, 0.0, 2.0], [1.0, 1.0, -1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]):
         w, g = np.array(w), np.empty(4)
         if adversary == "exact":
@@ -282,7 +277,7 @@ def test_it_is_what_training_recorded(adversary):
     task = make_task((2, 3, 4) * 8, seed=1)
     ranker = SenSTIRRanker([[1.0, 1.0, 0.0, 0.0]], adversary=adversary, solver="lbfgs", tol=1e-7, max_iter=2000)
     ranker.fit(task.X, task.y, qid=task.qid)
-    got = invariance_regularizer(ranker, task.X, qid=task.qid, adversary=adversary, feature_radius=0.02)
+    got = invariance_regularizer(ranker, task.X, qid=task.qid, adversary=adversary)
     assert got == pytest.approx(ranker.history_["regularizer"][-1], rel=1e-4)
 
 
@@ -313,16 +308,18 @@ def refuse(message, error=ValueError, weights=None, **kwargs):
         )
 
 
-@pytest.mark.parametrize("name", ["epsilon", "subspace_radius", "feature_radius"])
 @pytest.mark.parametrize("value", [-1e-9, np.inf, np.nan])
-@pytest.mark.parametrize("adversary", ["exact", "exact_box", "ascent"])
-def test_bounds_are_finite_and_not_negative(name, value, adversary):
-    refuse(rf"{name}=.*finite number >= 0", **{"feature_radius": 0.1, name: value, "adversary": adversary})
+def test_bounds_are_finite_and_not_negative(value):
+    for kind in (ExactBudget, ExactBox, ExactGaps):
+        for name in list(kind().get_params())[:2]:
+            if name != "score_distance":
+                refuse(rf"'{name}' parameter", adversary=kind(**{name: value}))
 
 
 def test_bad_arguments_are_an_error():
     refuse("adversary='box': choose", adversary="box")
-    refuse("needs feature_radius", adversary="exact_box")
+    refuse("GivenHypotheticals names no bounds", adversary="given")
+    refuse("method='descent': choose", method="descent")
     refuse("metric is missing", metric=None)
     refuse("not fitted", NotFittedError, metric=SensitiveSubspaceMetric([[1.0, 0, 0, 0, 0]]))
     refuse("qid has 2 entries for 5 rows", qid=[0, 1])
@@ -368,7 +365,7 @@ def test_models_without_linear_scores_are_an_error_with_the_remedy():
     with pytest.raises(ValueError, match="pass the pipeline's last step, and X as transformed"):
         ask(pipeline)
     assert invariance_regularizer(pipeline[-1], pipeline[:-1].transform(task.X), qid=task.qid, metric=metric) > 0
-    with pytest.raises(ValueError, match="GaussianNB has no coef_"):
+    with pytest.raises(ValueError, match="GaussianNB has neither coef_"):
         ask(GaussianNB().fit(task.X, task.y))
     with pytest.raises(NotFittedError):
         ask(SenSTIRRanker())
@@ -392,7 +389,5 @@ def test_the_worst_query_can_be_reached_within_the_bounds():
         return -((raw.T @ z[:2] + z[2:]) @ w)
 
     found = minimize(gap, np.zeros(7), method="SLSQP", bounds=[(-r, r)] * 2 + [(-delta, delta)] * 5)
-    got = invariance_regularizer(
-        w, X, qid=qid, metric=metric, subspace_radius=r, feature_radius=delta, adversary="exact_box"
-    )
+    got = invariance_regularizer(w, X, qid=qid, metric=metric, adversary=ExactBox(r, delta))
     assert got == pytest.approx(found.fun**2 / 2, rel=1e-8)

@@ -5,6 +5,7 @@ import pytest
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker, senstir_path
 from skfairrank import metrics as m
+from skfairrank.adversaries import Ascent, ExactBox, ExactBudget
 from skfairrank.datasets import make_biased_ranking
 from skfairrank.model_selection import QueryKFold, QueryShuffleSplit, train_test_query_split
 
@@ -17,20 +18,37 @@ TRAINING = {
     "max_iter": 30, "n_samples": 25, "batch_size": 3, "n_iter_no_change": 2, "random_state": 3, "verbose": 0,
     "validation_fraction": 0.25, "tol": 2.0**-10, "learning_rate": 0.25, "alpha": 2.0**-6,
 }  # fmt: skip
-ATTACK = {
-    "subspace_n_steps": 5, "full_n_steps": 5, "subspace_n_starts": 4, "rho": 0.25, "epsilon": 0.5, "fair_start": 0.125,
-    "subspace_step_size": 0.125, "full_step_size": 0.125, "subspace_init": 0.25, "subspace_radius": 0.25,
-    "feature_radius": 0.125, "metric": [[0.0, 1.0]],
+SENSTIR = {"rho": 0.25, "fair_start": 0.125, "metric": [[0.0, 1.0]]}
+ASCENT = {
+    "subspace_n_steps": 5, "full_n_steps": 5, "subspace_n_starts": 4, "epsilon": 0.5, "subspace_step_size": 0.125,
+    "full_step_size": 0.125, "subspace_init": 0.25,
 }  # fmt: skip
+
+
+def with_adversary(kind, names):
+    """SenSTIRRanker whose adversary takes some of the parameters."""
+
+    def make(**settings):
+        own = {name: settings.pop(name) for name in names}
+        return SenSTIRRanker(adversary=kind(**own), **settings)
+
+    return make
+
+
 SOLVER = {"solver": "lbfgs", "early_stopping": False}
 RANKERS = {
     "plain": (PlackettLuceRanker, {**TRAINING, "early_stopping": True}),
     "plain, lbfgs": (PlackettLuceRanker, {**TRAINING, **SOLVER}),
     "fair-pg": (FairPGRanker, {**TRAINING, "fairness_weight": 0.5, "early_stopping": True}),
-    "ascent": (SenSTIRRanker, {**TRAINING, **ATTACK, "early_stopping": True}),
-    "box": (SenSTIRRanker, {**TRAINING, **ATTACK, "adversary": "exact_box", "early_stopping": True}),
-    "box, lbfgs": (SenSTIRRanker, {**TRAINING, **ATTACK, **SOLVER, "adversary": "exact_box"}),
-    "budget, lbfgs": (SenSTIRRanker, {**TRAINING, **ATTACK, **SOLVER, "adversary": "exact"}),
+    "ascent": (with_adversary(Ascent, ASCENT), {**TRAINING, **SENSTIR, **ASCENT, "early_stopping": True}),
+    "box, lbfgs": (
+        with_adversary(ExactBox, ["subspace_radius", "feature_radius"]),
+        {**TRAINING, **SENSTIR, **SOLVER, "subspace_radius": 0.25, "feature_radius": 0.125},
+    ),
+    "budget, lbfgs": (
+        with_adversary(ExactBudget, ["epsilon", "subspace_radius"]),
+        {**TRAINING, **SENSTIR, **SOLVER, "epsilon": 0.5, "subspace_radius": 0.25},
+    ),
 }
 INTEGERS = [np.uint8, np.uint32, np.uint64, np.int8, np.int64]
 FLOATS = [np.float16, np.float32, np.float64]

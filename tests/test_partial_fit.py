@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from small_tasks import MIXED, make_task
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank.adversaries import Ascent
+from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, GivenHypotheticals
 from skfairrank.scores import MLPScore
 
 TASK = make_task(MIXED, seed=1)
@@ -59,13 +59,13 @@ RANKERS = {
     "network": PlackettLuceRanker(score_function=MLPScore((3,))),
     "average precision": PlackettLuceRanker(utility="average_precision"),
     "fair-pg": FairPGRanker(fairness_weight=2.0),
-    "ascent": SenSTIRRanker(rho=0.3, epsilon=0.3, metric=SensitiveSubspaceMetric()),
+    "ascent": SenSTIRRanker(rho=0.3, adversary=Ascent(epsilon=0.3), metric=SensitiveSubspaceMetric()),
     "ascent, raw": SenSTIRRanker(
-        rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"), epsilon=1e-4, full_step_size=0.01, subspace_init=0.5
+        rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"), adversary=Ascent(epsilon=1e-4, full_step_size=0.01, subspace_init=0.5)
     ),
-    "exact": SenSTIRRanker(RAW, rho=0.3, adversary="exact", subspace_radius=0.2),
-    "exact_box": SenSTIRRanker(RAW, rho=0.3, adversary="exact_box", subspace_radius=0.2),
-    "given": SenSTIRRanker(RAW, rho=0.3, adversary="given", hypotheticals=[moved, moved]),
+    "exact": SenSTIRRanker(RAW, rho=0.3, adversary=ExactBudget(subspace_radius=0.2)),
+    "exact_box": SenSTIRRanker(RAW, rho=0.3, adversary=ExactBox(subspace_radius=0.2)),
+    "given": SenSTIRRanker(RAW, rho=0.3, adversary=GivenHypotheticals([moved, moved])),
 }
 QUICK = {"max_iter": 60, "batch_size": 3, "random_state": 0, "learning_rate": 0.03}
 IDS = np.unique(TASK.qid)
@@ -143,7 +143,7 @@ def test_it_is_a_plain_loop_over_the_calls(rho):
     start = np.array([0.3, -0.2, 0.1, 0.4])
     settings = {"batch_size": 3, "learning_rate": 0.02, "alpha": 0.05}
     ranker = SenSTIRRanker(
-        RAW, rho=rho, adversary="exact_box", subspace_radius=0.2, gradient="exact", score_function=StartAt(start),
+        RAW, rho=rho, adversary=ExactBox(subspace_radius=0.2), gradient="exact", score_function=StartAt(start),
         random_state=4, max_iter=50, fair_start=0.1, **settings,
     )  # fmt: skip
     chunks = []
@@ -311,7 +311,7 @@ def test_settings_of_steps_may_change_and_those_of_what_is_kept_may_not():
 
 def test_given_hypotheticals_of_each_call():
     """Rows of X_hypothetical beside those of functions; the loop's order does not matter where there is one batch."""
-    ranker = SenSTIRRanker(adversary="given", hypotheticals=[moved], rho=0.5, fair_start=0.0, **QUICK)
+    ranker = SenSTIRRanker(adversary=GivenHypotheticals([moved]), rho=0.5, fair_start=0.0, **QUICK)
     for ids in (PARTS[0], PARTS[3]):
         rows, of_rows = part(ids)
         before = ranker.coef_.copy() if hasattr(ranker, "coef_") else None

@@ -17,6 +17,7 @@ from small_tasks import MIXED, make_task
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
 from skfairrank import _path as core
+from skfairrank.adversaries import ExactBox, ExactBudget
 from skfairrank.inspection import invariance_regularizer
 
 pytestmark = pytest.mark.once
@@ -27,22 +28,24 @@ METRICS = {"axis": [[0.0, 2.0, 0.0, 0.0]], "oblique": OBLIQUE, "two": TWO}
 RHOS = np.geomspace(0.01, 10, 5)
 
 
+ADVERSARIES = {"exact_box": ExactBox(0.2), "exact": ExactBudget(subspace_radius=0.2)}
+
+
 def solver(adversary="exact_box", **kwargs):
-    settings = {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-6, "subspace_radius": 0.2}
-    return SenSTIRRanker(**{"adversary": adversary, **settings, **kwargs})
+    settings = {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-6}
+    return SenSTIRRanker(adversary=ADVERSARIES[adversary], **{**settings, **kwargs})
 
 
 def walk(task, **kwargs):
     return senstir_path(task.X, task.y, **{"qid": task.qid, "metric": OBLIQUE, **kwargs})
 
 
-def objective(task, raw, adversary, rho, **bounds):
+def objective(task, raw, adversary, rho):
     """U by counting all rankings, R in closed form."""
     metric = SensitiveSubspaceMetric(raw).fit(task.X)
-    bounds = {"epsilon": 0.01, "subspace_radius": 0.2, "feature_radius": 0.02, **bounds}
 
     def of(w):
-        R = invariance_regularizer(w, task.X, qid=task.qid, metric=metric, adversary=adversary, **bounds)
+        R = invariance_regularizer(w, task.X, qid=task.qid, metric=metric, adversary=ADVERSARIES[adversary])
         return task.utility(w)[0] - rho * R
 
     return of
@@ -79,11 +82,8 @@ def test_it_holds_what_its_rankers_hold(adversary):
         np.testing.assert_array_equal(ranker.coef_, path.coefs[k])
         assert ranker.n_iter_ == path.n_iters[k] == len(ranker.history_["utility"])
         assert path.utilities[k] == pytest.approx(mean_ndcg(task, path.coefs[k]), rel=1e-12)
-        bounds = {"epsilon": 0.01, "subspace_radius": 0.2, "feature_radius": 0.02}
-        assert path.regularizers[k] == pytest.approx(
-            invariance_regularizer(path.coefs[k], task.X, qid=task.qid, metric=metric, adversary=adversary, **bounds),
-            rel=1e-12,
-        )
+        R = invariance_regularizer(path.coefs[k], task.X, qid=task.qid, metric=metric, adversary=ADVERSARIES[adversary])
+        assert path.regularizers[k] == pytest.approx(R, rel=1e-12)
         np.testing.assert_array_equal(ranker.metric_.directions_, OBLIQUE)
 
 
@@ -193,12 +193,11 @@ def test_the_grid_scales_with_the_units(adversary, s):
     alone divide it by s^2."""
     task = make_task(seed=1)
     base = walk(task, estimator=solver(adversary), n_rhos=2).rhos
-    wide = {"subspace_radius": 0.2 * s, "feature_radius": 0.02 * s, "epsilon": 0.01 * s**2}
-    scaled = senstir_path(
-        task.X * s, task.y, qid=task.qid, metric=OBLIQUE, estimator=solver(adversary), n_rhos=2, **wide
-    )
+    wide = {"exact_box": ExactBox(0.2 * s, 0.02 * s), "exact": ExactBudget(0.01 * s**2, 0.2 * s)}[adversary]
+    estimator = solver(adversary).set_params(adversary=wide)
+    scaled = senstir_path(task.X * s, task.y, qid=task.qid, metric=OBLIQUE, estimator=estimator, n_rhos=2)
     assert scaled.rhos == pytest.approx(base, rel=0.05)
-    assert walk(task, estimator=solver(adversary), n_rhos=2, **wide).rhos == pytest.approx(base / s**2, rel=0.05)
+    assert walk(task, estimator=estimator, n_rhos=2).rhos == pytest.approx(base / s**2, rel=0.05)
 
 
 def test_given_rhos_are_sorted_and_kept():
@@ -265,8 +264,8 @@ def test_the_path_of_adam_is_near_that_of_lbfgs():
     task = make_task(seed=1)
     rhos = [0.1, 1.0]
     adam = walk(
-        task, solver="adam", gradient="exact", adversary="exact_box", rhos=rhos, max_iter=3000, batch_size=20,
-        learning_rate=1e-2, random_state=0, subspace_radius=0.2,
+        task, solver="adam", gradient="exact", adversary=ExactBox(0.2), rhos=rhos, max_iter=3000, batch_size=20,
+        learning_rate=1e-2, random_state=0,
     )  # fmt: skip
     exact = walk(task, estimator=solver(), rhos=rhos)
     for k, rho in enumerate(rhos):
@@ -319,23 +318,23 @@ def test_the_estimator_passed_is_left_as_it_is(kwargs):
     metric = SensitiveSubspaceMetric(OBLIQUE)
     estimator = solver(metric=metric, rho=0.7)
     before, state = estimator.get_params(), dict(vars(estimator))
-    senstir_path(task.X, task.y, qid=task.qid, estimator=estimator, subspace_radius=0.4, **kwargs)
+    senstir_path(task.X, task.y, qid=task.qid, estimator=estimator, adversary__subspace_radius=0.4, **kwargs)
     assert vars(estimator) == state and estimator.metric is metric and not hasattr(metric, "directions_")
     assert estimator.get_params().keys() == before.keys() and estimator.rho == 0.7
 
 
 def test_settings_go_on_top_of_the_estimators():
     task = make_task(seed=1)
+    estimator = solver(metric=OBLIQUE, alpha=0.5)
     path = senstir_path(
-        task.X, task.y, qid=task.qid, estimator=solver(metric=OBLIQUE, subspace_radius=0.1, alpha=0.5), rhos=[0.1],
-        subspace_radius=0.4,
-    )  # fmt: skip
+        task.X, task.y, qid=task.qid, estimator=estimator, rhos=[0.1], adversary__subspace_radius=0.4
+    )
     ranker = path.rankers[0]
-    assert (ranker.subspace_radius, ranker.alpha, ranker.tol, ranker.adversary) == (0.4, 0.5, 1e-6, "exact_box")
-    cold = solver(metric=OBLIQUE, subspace_radius=0.4, alpha=0.5, rho=0.1).fit(task.X, task.y, qid=task.qid)
+    assert (ranker.adversary.subspace_radius, ranker.alpha, ranker.tol) == (0.4, 0.5, 1e-6)
+    cold = clone(estimator).set_params(adversary__subspace_radius=0.4, rho=0.1).fit(task.X, task.y, qid=task.qid)
     np.testing.assert_array_equal(ranker.coef_, cold.coef_)
     default = senstir_path(task.X, task.y, qid=task.qid, metric=OBLIQUE, rhos=[0.1]).rankers[0]
-    assert (default.adversary, default.solver) == ("exact_box", "lbfgs")
+    assert (type(default.adversary), default.solver) == (ExactBox, "lbfgs")
 
 
 class CountedRegression(LogisticRegression):
@@ -413,8 +412,8 @@ def test_points_that_do_not_converge_warn():
         ({"n_stretches": 1.5}, "n_stretches=1.5"),
         ({"adversary": "ascent"}, 'give rhos=, or adversary="gaps"'),
         ({"adversary": "ascent", "rhos": [0.1], "solver": "lbfgs"}, 'set adversary="gaps".*or use solver="adam"'),
-        ({"feature_radius": 0.0}, "No grid of rho can be found.*Give rhos="),
-        ({"adversary": "exact", "epsilon": 0.0}, "No grid of rho can be found.*Give rhos="),
+        ({"adversary__feature_radius": 0.0}, "No grid of rho can be found.*Give rhos="),
+        ({"adversary": ExactBudget(epsilon=0.0)}, "No grid of rho can be found.*Give rhos="),
         ({"adversary": "somehow"}, "'adversary' parameter"),
         ({"relaxation": 0.5}, "Invalid parameter 'relaxation'"),
         ({"early_stopping": True, "rhos": [0.1]}, 'early_stopping=True needs solver="adam"'),
@@ -494,7 +493,7 @@ def test_german_credit_in_forty_values():
     with np.load(shared_data("german_seed0.npz")) as data:
         X, y, qid = (data[f"{name}_train"] for name in ("X", "y", "qid"))
     metric = SensitiveSubspaceMetric(sensitive_columns=[0], scale="raw")
-    path = senstir_path(X, y, qid=qid, metric=metric, subspace_radius=0.2)
+    path = senstir_path(X, y, qid=qid, metric=metric, adversary=ExactBox(0.2))
     assert path.coefs.shape == (40, 29) and len(path.rankers) == 40 and np.isfinite(path.coefs).all()
     assert path.rhos[0] < 0.05 and path.rhos[-1] > 1
     assert (np.diff(path.regularizers) < 1e-6).all() and (np.diff(path.utilities) < 1e-4).all()
@@ -504,9 +503,8 @@ def test_german_credit_in_forty_values():
     cold = SenSTIRRanker(
         path.rankers[0].metric,
         rho=path.rhos[near],
-        adversary="exact_box",
+        adversary=ExactBox(subspace_radius=0.2),
         solver="lbfgs",
         max_iter=1000,
-        subspace_radius=0.2,
     ).fit(X, y, qid=qid)
     assert path.coefs[near] == pytest.approx(cold.coef_, abs=0.02)

@@ -18,6 +18,7 @@ from skfairrank import (
     SenSTIRRanker,
     senstir_path,
 )
+from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
 from skfairrank.metrics import ndcg_score, stochastic_ndcg_score
 from skfairrank.model_selection import QueryKFold
 
@@ -31,9 +32,9 @@ METRIC = FrozenEstimator(METRIC.fit(TASK.X + np.outer(GROUP, [1.0, 0.0, 0.5, 0.0
 BASIS = np.array([[1.0, 1.0, 0.0, 0.0]]) / np.sqrt(2)
 SOLVED = {
     "plain": PlackettLuceRanker(alpha=0.01),
-    "box": SenSTIRRanker(METRIC, adversary="exact_box", rho=0.1, subspace_radius=0.2),
-    "gaps": SenSTIRRanker(METRIC, adversary="gaps", rho=0.1, gap_radius=0.2),
-    "budget": SenSTIRRanker(METRIC, adversary="exact", rho=0.1, subspace_radius=0.2),
+    "box": SenSTIRRanker(METRIC, adversary=ExactBox(subspace_radius=0.2), rho=0.1),
+    "gaps": SenSTIRRanker(METRIC, adversary=ExactGaps(gap_radius=0.2), rho=0.1),
+    "budget": SenSTIRRanker(METRIC, adversary=ExactBudget(subspace_radius=0.2), rho=0.1),
 }
 TRAINED = {
     "plain": PlackettLuceRanker(alpha=0.01),
@@ -100,9 +101,9 @@ def test_weights_do_not_stop_the_solver_at_any_scale(name):
     np.testing.assert_array_equal(coefs[2], coefs[0])
 
 
-@pytest.mark.parametrize("adversary", ["exact_box", "gaps", "exact"])
+@pytest.mark.parametrize("adversary", [ExactBox(0.2), ExactGaps(), ExactBudget(subspace_radius=0.2)], ids=str)
 def test_a_path_with_weights_is_that_of_repeated_queries(adversary):
-    settings = {"metric": METRIC, "adversary": adversary, "tol": 1e-8, "rhos": [0.03, 0.3, 3.0], "subspace_radius": 0.2}
+    settings = {"metric": METRIC, "adversary": adversary, "tol": 1e-8, "rhos": [0.03, 0.3, 3.0]}
     path = senstir_path(TASK.X, TASK.y, qid=TASK.qid, query_weight=WEIGHTS, **settings)
     twin = senstir_path(REPEATED.X, REPEATED.y, qid=REPEATED.qid, **settings)
     assert path.coefs == pytest.approx(twin.coefs, abs=2e-4)

@@ -239,9 +239,7 @@ SHARED = {
     "random_state": ["seed", -1], "verbose": [-1],
 }  # fmt: skip
 OWN = {
-    "metric": [3, "euclidean"], "rho": [-0.1, "strong", None], "epsilon": [-1], "adversary": ["attack"],
-    "subspace_step_size": [-1], "subspace_n_steps": [-1, 2.5], "subspace_init": [-1], "subspace_n_starts": [0, 1.5],
-    "full_step_size": [-1], "full_n_steps": [-1], "subspace_radius": [-1], "feature_radius": [-1], "fair_start": [-0.1, 1.1],
+    "metric": [3, "euclidean"], "rho": [-0.1, "strong", None], "adversary": ["attack"], "fair_start": [-0.1, 1.1],
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 from scipy.optimize import minimize
+from sklearn.base import clone
 from small_tasks import make_task
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
@@ -154,29 +155,19 @@ def test_the_solver_trains_with_effective_sizes(name):
     across its kink."""
     task = make_task(sizes=(3,) * 12, weights=(1.0, -1.0, 0.5, 0.2), seed=1)
     group = np.tile([0, 1], 18)
-    settings = {
-        "adversary": name,
-        "solver": "lbfgs",
-        "alpha": 1e-3,
-        "subspace_radius": 0.3,
-        "feature_radius": 0.1,
-        "max_iter": 500,
-    }
-    given = {"qid": task.qid, "sensitive_features": group}
-    centered = SenSTIRRanker(
-        [[1.0, 1.0, 0, 0]] if name != "gaps" else SensitiveSubspaceMetric(),
-        rho=0.02, score_distance="centered", **settings,
-    ).fit(task.X, task.y, **given)  # fmt: skip
-    w = centered.coef_
-    shape = SimpleNamespace(sizes=np.full(12, 3), weights=np.ones(12), n_features=4)
     adversary = {"exact": ExactBudget(0.01, 0.3, "centered"), "exact_box": ExactBox(0.3, 0.1, "centered"),
                  "gaps": ExactGaps(1.0, 0.1, "centered")}[name]  # fmt: skip
+    settings = {"solver": "lbfgs", "alpha": 1e-3, "max_iter": 500}
+    given = {"qid": task.qid, "sensitive_features": group}
+    metric = [[1.0, 1.0, 0, 0]] if name != "gaps" else SensitiveSubspaceMetric()
+    centered = SenSTIRRanker(metric, rho=0.02, adversary=adversary, **settings).fit(task.X, task.y, **given)
+    w = centered.coef_
+    shape = SimpleNamespace(sizes=np.full(12, 3), weights=np.ones(12), n_features=4)
     closed = adversary.prepare(shape, LinearScore(), centered.metric_)
     assert centered.history_["regularizer"][-1] == pytest.approx(closed.measure(w)[0], rel=1e-6)
     if name != "exact":
-        plain = SenSTIRRanker(
-            centered.metric if name == "exact_box" else SensitiveSubspaceMetric(), rho=0.02 * 8 / 9, **settings
-        )
+        squared = clone(adversary).set_params(score_distance="squared")
+        plain = SenSTIRRanker(metric, rho=0.02 * 8 / 9, adversary=squared, **settings)
         assert w == pytest.approx(plain.fit(task.X, task.y, **given).coef_, abs=1e-3)
     else:
         slope = task.utility(w)[1] - 1e-3 * w - 0.02 * closed.measure(w)[2]
@@ -190,7 +181,8 @@ def test_a_path_finds_its_grid_centered():
     task = make_task(sizes=(3,) * 20, seed=1)
     d = task.X.shape[1]
     path = senstir_path(
-        task.X, task.y, qid=task.qid, metric=[[1.0, *[0.0] * (d - 1)]], n_rhos=3, alpha=1e-3, score_distance="centered"
+        task.X, task.y, qid=task.qid, metric=[[1.0, *[0.0] * (d - 1)]], n_rhos=3, alpha=1e-3,
+        adversary=ExactBox(score_distance="centered"),
     )
     assert (np.diff(path.rhos) > 0).all() and (np.diff(path.regularizers) < 0).all()
 
@@ -204,18 +196,12 @@ def test_the_ascent_comes_near_the_box_that_its_steps_reach(score, n):
     """Adam's steps are of one length: 20 of .01 from starts within .01, and 20 of .001; half of the items go each way."""
     rng = np.random.default_rng(0)
     X, qid, y = rng.normal(size=(3 * n, 4)), np.repeat(np.arange(3), n), rng.integers(0, 2, 3 * n).astype(float)
-    settings = {
-        "subspace_step_size": 0.01,
-        "subspace_n_steps": 20,
-        "subspace_init": 0.01,
-        "rho": 0.01,
-        "max_iter": 1,
-        "alpha": 0.0,
-    }
+    adversary = Ascent(subspace_step_size=0.01, subspace_init=0.01, score_distance="centered")
+    settings = {"adversary": adversary, "rho": 0.01, "max_iter": 1, "alpha": 0.0, "fair_start": 0.0}
     if score == "mlp":
         kind = MLPScore((3,))
         ranker = SenSTIRRanker(
-            [[1, 1, 0, 0]], score_function=kind, score_distance="centered", fair_start=0.0, **settings
+            [[1, 1, 0, 0]], score_function=kind, **settings
         )
         ranker.fit(X, y, qid=qid)
         assert 0 < ranker.history_["regularizer"][0] < np.inf
@@ -226,9 +212,7 @@ def test_the_ascent_comes_near_the_box_that_its_steps_reach(score, n):
         def initial_parameters(self, n_features, rng):
             return w.copy()
 
-    ranker = SenSTIRRanker(
-        [[1, 1, 0, 0]], score_function=Start(), score_distance="centered", fair_start=0.0, random_state=0, **settings
-    )
+    ranker = SenSTIRRanker([[1, 1, 0, 0]], score_function=Start(), random_state=0, **settings)
     ranker.fit(X, y, qid=qid)
     reach, free = 0.01 + 20 * 0.01 * 1.05, 20 * 0.001 * 1.05
     m = n - (n % 2) / n
@@ -274,21 +258,21 @@ def test_items_start_in_opposite_pairs():
 # The regulariser as users ask for it
 
 
-@pytest.mark.parametrize("name", ["exact", "exact_box", "gaps"])
-def test_the_ascent_within_bounds_stays_below_the_closed_form(name):
+@pytest.mark.parametrize("adversary", CLOSED, ids=str)
+def test_the_ascent_within_bounds_stays_below_the_closed_form(adversary):
     metric, w, qid = metric_of(1), np.array([1.0, -0.5, 2.0]), np.repeat([0, 1, 2], [1, 4, 5])
-    bounds = {"exact": {"epsilon": 0.1}, "exact_box": {"feature_radius": 0.1}, "gaps": {"gap_radius": 0.5}}[name]
-    settings = {"qid": qid, "metric": metric, "score_distance": "centered", **bounds}
-    exact = invariance_regularizer(w, np.zeros((10, 3)), adversary=name, **settings)
-    found = invariance_regularizer(w, np.zeros((10, 3)), adversary="ascent", random_state=0, n_starts=2, **settings)
-    assert 0.99 * exact < found <= exact * (1 + 1e-9)
-    assert exact < invariance_regularizer(
-        w, np.zeros((10, 3)), adversary=name, **{**settings, "score_distance": "squared"}
+    centered = clone(adversary).set_params(score_distance="centered")
+    settings = {"qid": qid, "metric": metric}
+    exact = invariance_regularizer(w, np.zeros((10, 3)), adversary=centered, **settings)
+    found = invariance_regularizer(
+        w, np.zeros((10, 3)), adversary=centered, method="ascent", random_state=0, **settings
     )
+    assert 0.99 * exact < found <= exact * (1 + 1e-9)
+    assert exact < invariance_regularizer(w, np.zeros((10, 3)), adversary=adversary, **settings)
 
 
 def test_another_word_is_an_error():
     with pytest.raises(ValueError, match="score_distance"):
-        SenSTIRRanker([[1, 0]], score_distance="mean").fit(np.eye(2), [0, 1], qid=[0, 0])
+        SenSTIRRanker([[1, 0]], adversary=Ascent(score_distance="mean")).fit(np.eye(2), [0, 1], qid=[0, 0])
     with pytest.raises(ValueError, match="score_distance"):
-        invariance_regularizer([1, 2], np.eye(2), qid=[0, 0], metric=metric_of(1, 2), score_distance="mean")
+        invariance_regularizer([1, 2], np.eye(2), qid=[0, 0], metric=metric_of(1, 2), adversary=ExactBox(1, 1, "mean"))

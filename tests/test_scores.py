@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker, senstir_path
+from skfairrank.adversaries import Ascent
 from skfairrank.datasets import make_biased_ranking
 from skfairrank.scores import FunctionScore, LinearScore, MLPScore, Score
 
@@ -161,11 +162,12 @@ def test_rows_of_a_large_table_are_items_as_any_other(score, dtype):
 
 @pytest.mark.parametrize("rho", [0.0, 0.01])
 @pytest.mark.parametrize(
-    "settings", [{}, {"metric": [[0.5, 1.0]], "batch_size": 3}, {"epsilon": 1e-5, "dual_step": "budget"}]
+    "settings", [{}, {"metric": [[0.5, 1.0]], "batch_size": 3}, {"adversary": Ascent(1e-5, subspace_n_starts=None)}]
 )
 def test_a_linear_score_in_the_general_way_trains_as_the_linear_score(rho, settings):
     """The general ascent knows values and slopes only; the linear one shares paths, sums in lanes, and tests plans."""
-    common = {"rho": rho, "subspace_n_starts": None, "max_iter": 200, "batch_size": 5, "random_state": 0, **settings}
+    own = {"adversary": Ascent(subspace_n_starts=None), **settings}
+    common = {"rho": rho, "max_iter": 200, "batch_size": 5, "random_state": 0, **own}
     linear = SenSTIRRanker(**common).fit(TASK.data, TASK.target, **FIT)
     general = SenSTIRRanker(score_function=PlainLinear(), **common).fit(TASK.data, TASK.target, **FIT)
     np.testing.assert_allclose(general.parameters_, linear.coef_, rtol=1e-6, atol=1e-9)

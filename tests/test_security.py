@@ -23,6 +23,7 @@ from xgboost import XGBRanker
 
 import skfairrank
 from skfairrank import adversaries, fair_metrics, scores, utilities
+from skfairrank.adversaries import GivenHypotheticals
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker, FairScoreSmoother, FAStarRanker
 
@@ -94,7 +95,7 @@ ESTIMATORS = {
     "MahalanobisMetric": senstir(metric=fair_metrics.MahalanobisMetric(MATRIX), adversary="ascent"),
     "ComparableGroupsMetric": senstir(metric=FrozenEstimator(GROUPS)),
     "ComparablePairsMetric": senstir(metric=FrozenEstimator(PAIRS)),
-    "Hypotheticals": senstir(adversary="given", hypotheticals=Hypotheticals(directions=True)),
+    "Hypotheticals": senstir(adversary=GivenHypotheticals(Hypotheticals(directions=True))),
     "MLPScore": plackett_luce(score_function="mlp"),
     "LinearScore": plackett_luce(score_function=scores.LinearScore()),
     **{name: adversary_of(kind) for name, kind in estimators_of(adversaries).items()},
@@ -163,10 +164,10 @@ def test_a_type_that_is_not_trusted_is_not_loaded(fitted):
 
 
 def test_functions_are_stored_by_their_name_and_lambdas_are_refused():
-    ranker = senstir(adversary="given", hypotheticals=mirrored).fit(X, Y, qid=QID)
+    ranker = senstir(adversary=GivenHypotheticals(mirrored)).fit(X, Y, qid=QID)
     stored = skops.io.dumps(ranker)
     assert f"{__name__}.mirrored" in skops.io.get_untrusted_types(data=stored)
-    ranker = clone(ranker).set_params(hypotheticals=lambda X: -X).fit(X, Y, qid=QID)
+    ranker = clone(ranker).set_params(adversary__hypotheticals=lambda X: -X).fit(X, Y, qid=QID)
     with pytest.raises(Exception, match="lambda"):
         skops.io.loads(skops.io.dumps(ranker), trusted=skops.io.get_untrusted_types(data=skops.io.dumps(ranker)))
 

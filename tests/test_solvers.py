@@ -22,12 +22,8 @@ from small_tasks import (
 )
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._batches import ArrayBatches
-from skfairrank._queries import Queries
-from skfairrank.adversaries import ExactBox, Zeros
+from skfairrank.adversaries import ExactBox, ExactBudget
 from skfairrank.metrics import kendall_tau_score, stochastic_ndcg_score
-from skfairrank.scores import LinearScore
-from skfairrank.utilities import Tables
 
 pytestmark = pytest.mark.once
 
@@ -55,12 +51,12 @@ def metric_of(raw):
 
 
 def fit_box(task, raw, rho, r=0.2, delta=0.05, **kwargs):
-    settings = {**TIGHT, "adversary": "exact_box", "subspace_radius": r, "feature_radius": delta, **kwargs}
+    settings = {**TIGHT, "adversary": ExactBox(r, delta), **kwargs}
     return SenSTIRRanker(metric_of(np.asarray(raw)), rho=rho, **settings).fit(task.X, task.y, qid=task.qid)
 
 
 def fit_budget(task, raw, rho, epsilon=0.01, r=0.2, **kwargs):
-    settings = {**TIGHT, "adversary": "exact", "subspace_radius": r, "epsilon": epsilon, **kwargs}
+    settings = {**TIGHT, "adversary": ExactBudget(epsilon, r), **kwargs}
     return SenSTIRRanker(metric_of(np.asarray(raw)), rho=rho, **settings).fit(task.X, task.y, qid=task.qid)
 
 
@@ -220,8 +216,8 @@ def adam_and_lbfgs(seed):
         if kind == "plain":
             ranker = PlackettLuceRanker(alpha=alpha, **settings)
         else:
-            settings = {"subspace_radius": 0.2, "fair_start": 0.0, **settings}
-            ranker = SenSTIRRanker(metric, rho=rho, adversary=kind, alpha=alpha, **settings)
+            adversary = ExactBox(0.2) if kind == "exact_box" else ExactBudget(subspace_radius=0.2)
+            ranker = SenSTIRRanker(metric, rho=rho, adversary=adversary, alpha=alpha, fair_start=0.0, **settings)
         return ranker.fit(task.X, task.y, qid=task.qid).coef_
 
     objective = {
@@ -840,11 +836,11 @@ needs_callbacks = pytest.mark.skipif(
 def test_a_callback_sees_iterations_and_ends_them(kind):
     task = make_task(MIXED, seed=1)
     base = {"solver": "lbfgs", "max_iter": 100, "tol": 1e-6}
-    attack = {"rho": 0.1, "subspace_radius": 0.2, **base}
+    attack = {"rho": 0.1, **base}
     make = {
         "plain": lambda: PlackettLuceRanker(alpha=0.01, **base),
-        "box": lambda: SenSTIRRanker(RAW[:2], adversary="exact_box", **attack),
-        "budget": lambda: SenSTIRRanker(RAW[:2], adversary="exact", **attack),
+        "box": lambda: SenSTIRRanker(RAW[:2], adversary=ExactBox(0.2), **attack),
+        "budget": lambda: SenSTIRRanker(RAW[:2], adversary=ExactBudget(subspace_radius=0.2), **attack),
     }[kind]
     silent, recorder = make().fit(task.X, task.y, qid=task.qid), Recorder()
     ranker = make().set_callbacks(recorder).fit(task.X, task.y, qid=task.qid)
@@ -854,24 +850,6 @@ def test_a_callback_sees_iterations_and_ends_them(kind):
     stopped = make().set_callbacks(stopper).fit(task.X, task.y, qid=task.qid)  # no ConvergenceWarning: it was asked to
     assert stopped.n_iter_ == stopper.seen[-1][0] == 4 and len(stopper.seen) == 2
     np.testing.assert_array_equal(stopped.coef_, stopper.seen[-1][1])
-
-
-# Relaxed
-
-
-def zeros_of(w, raw, tolerance=1e-10):
-    """Which weights are zero, and which directions, relative to the largest weight."""
-    along = np.abs(raw @ w) / np.linalg.norm(raw, axis=1)
-    return Zeros(np.abs(w) <= tolerance * np.abs(w).max(), along <= tolerance * np.abs(w).max())
-
-
-FIVE = {"axis": [[0.0, 1.0, 0.0, 0.0, 0.0]], "oblique": [[1.0, 1.0, 0.0, 0.0, 0.0]]}
-
-
-def box_of(raw, d=4):
-    """The closed form for rows of which only the number matters."""
-    source = ArrayBatches(np.zeros((2, d)), Queries.single(2), Tables(np.zeros(2), np.ones(2)))
-    return ExactBox().prepare(source, LinearScore(), metric_of(raw).estimator)
 
 
 # German Credit

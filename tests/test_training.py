@@ -14,7 +14,7 @@ from skfairrank._gradients import make_gradient
 from skfairrank._queries import Queries
 from skfairrank._regularizers import Invariance, Regularizer
 from skfairrank._solvers import Problem, Training, TrainingState
-from skfairrank.adversaries import ADVERSARIES, Ascent, ExactBox, GivenHypotheticals, make_adversary
+from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, GivenHypotheticals
 from skfairrank.metrics import stochastic_ndcg_score
 from skfairrank.scores import LinearScore
 from skfairrank.utilities import NDCG
@@ -119,7 +119,7 @@ def test_training_is_algorithm_1(K, sizes, n_starts, n_plain, is_weighted):
     w, lambda_, history = reference.senstir(
         X, y, START, batches=drawn.batches, noise=drawn.noise, weights=drawn.weights, rho=0.7, n_plain=n_plain,
         starts=drawn.starts(np.random.default_rng(3), n_plain, n_starts, 0.02 if K else 0.01, K or 5),
-        raw=metric.directions_, basis=metric.basis_, epsilon=0.01, steps=(0.01, 6, 0.01, 7), **settings,
+        raw=metric.directions_, basis=metric.basis_, adversary=Ascent(epsilon=0.01), steps=(0.01, 6, 0.01, 7), **settings,
     )  # fmt: skip
     assert state.theta == pytest.approx(w, rel=1e-8, abs=1e-12)
     assert state.multiplier == pytest.approx(lambda_, rel=1e-7)
@@ -159,31 +159,15 @@ def test_training_without_a_regulariser_is_stochastic_gradient_ascent(kind, batc
     assert state.history["utility"] == pytest.approx(history[:, 0], rel=1e-10)
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
-def test_a_named_adversary_has_the_rankers_own_settings(name):
-    """Every parameter of its own, each with another value."""
-    settings = {
-        "epsilon": 0.011, "subspace_step_size": 0.012, "subspace_n_steps": 13, "subspace_init": 0.014, "subspace_n_starts": 15,
-        "full_step_size": 0.016, "full_n_steps": 17, "subspace_radius": 0.18, "gap_radius": 0.19, "feature_radius": 0.2,
-        "dual_step": "budget", "score_distance": "centered",
-    }  # fmt: skip
-    if name in ("ascent", "gaps_ascent"):
-        settings |= {"feature_range": "train", "one_hot_groups": [[0, 1]], "fixed_features": [2]}
-    if name == "given":
-        settings |= {"hypotheticals": {"doubled": np.add}, "score_distance": "squared"}
-    given = make_adversary(name, SenSTIRRanker(adversary=name, **settings)).get_params()
-    assert given == {key: settings[key] for key in given} and len(given) >= 2
-
-
 @pytest.mark.parametrize("adversary", ["exact", "exact_box"])
 def test_a_fit_with_an_exact_adversary_subtracts_its_gradient(adversary):
     """One step from known weights: exact utility gradient less rho times the finite difference of the supremum, less alpha w."""
     X, y, qid = problem(seed=2)
     V, w0 = directions(2), np.array([0.5, -1.0, 0.3, 0.8, -0.2])
-    radii = {"subspace_radius": 0.3, "feature_radius": 0.05}
+    bounds = {"exact": ExactBudget(0.2, 0.3), "exact_box": ExactBox(0.3, 0.05)}[adversary]
     settings = {
-        "adversary": adversary, "gradient": "exact", "rho": 0.4, "epsilon": 0.2, "alpha": 0.3, "fair_start": 0.0,
-        "batch_size": 99, "learning_rate": 1e-3, "random_state": 0, "score_function": StartAt(w0), **radii,
+        "adversary": bounds, "gradient": "exact", "rho": 0.4, "alpha": 0.3, "fair_start": 0.0,
+        "batch_size": 99, "learning_rate": 1e-3, "random_state": 0, "score_function": StartAt(w0),
     }  # fmt: skip
     ranker = SenSTIRRanker(V, max_iter=1, **settings).fit(X, y, qid=qid)
     rows = [np.flatnonzero(qid == q) for q in range(len(SIZES))]
@@ -351,7 +335,7 @@ def rankers():
         yield f"fair exposure, {gradient}", FairPGRanker(gradient=gradient, fairness_weight=2.0, **FAST)
     for adversary in ("ascent", "exact", "exact_box"):
         yield adversary, SenSTIRRanker(adversary=adversary, rho=0.5, **FAST)
-    yield "ascent, a start for each item", SenSTIRRanker(subspace_n_starts=None, rho=0.5, **FAST)
+    yield "ascent, a start for each item", SenSTIRRanker(adversary=Ascent(subspace_n_starts=None), rho=0.5, **FAST)
     yield "learned columns", SenSTIRRanker(SensitiveSubspaceMetric(sensitive_columns=[0]), rho=0.5, **FAST)
     yield "early stopping", SenSTIRRanker(rho=0.5, early_stopping=True, validation_fraction=0.3, **FAST)
 

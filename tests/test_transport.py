@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels import transport as kernels
 from skfairrank._kernels.attack import ASKS, LARGEST, LARGEST_ASSIGNMENT, OPEN, STATE
+from skfairrank.adversaries import Ascent
 from skfairrank.adversaries._pairing import Pairing
 
 
@@ -213,8 +214,8 @@ def test_an_ascent_on_one_long_query_needs_no_more_memory_than_its_rows():
 
     fit(rho=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB, or in bytes (macOS)
-    for steps in ({}, {"full_step_size": 1.0, "full_n_steps": 50}, {"subspace_n_starts": None}):
-        assert fit(**steps).history_["query_distance"].any()
+    for ascent in (Ascent(), Ascent(full_step_size=1.0, full_n_steps=50), Ascent(subspace_n_starts=None)):
+        assert fit(adversary=ascent).history_["query_distance"].any()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 500_000 or sys.platform == "darwin"
 
 

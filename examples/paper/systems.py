@@ -80,9 +80,9 @@ def _ranker(experiment: Experiment, family: str, strength, seed: int):
         case "SenSTIR" | "SenSTIR, ascent":
             return SenSTIRRanker(metric, rho=strength, **training, **experiment.attack)
         case "SenSTIR, exact":
-            return SenSTIRRanker(metric, rho=strength, adversary="exact", **experiment.budget, **closed_form)
+            return SenSTIRRanker(metric, rho=strength, **experiment.budget, **closed_form)
         case "SenSTIR, box":
-            return SenSTIRRanker(metric, rho=strength, adversary="exact_box", **experiment.box, **closed_form)
+            return SenSTIRRanker(metric, rho=strength, **experiment.box, **closed_form)
     raise ValueError(f"{family!r} is no family of systems on {experiment.name}: see make_systems for their names.")
 
 

@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from skfairrank import SensitiveSubspaceMetric
+from skfairrank.adversaries import Ascent, ExactBox, ExactBudget
 from skfairrank.datasets import (
     fetch_german_credit,
     flip_sex,
@@ -30,10 +31,12 @@ from skfairrank.inspection import nearest_queries
 from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, ndcg_score, stochastic_ndcg_score
 
 
-def _attack(n_steps: int, **settings: float) -> dict[str, Any]:
-    """Settings of the ascent; of these all tasks have the same step size of the second phase and the same rule for lambda."""
-    steps = {"subspace_n_steps": n_steps, "full_n_steps": n_steps, "full_step_size": 0.001}
-    return {**settings, **steps, "dual_step": "paper"}
+def _attack(n_steps: int, *, fair_start: float, **settings: float) -> dict[str, Any]:
+    """The ascent, of which all tasks have the same step size of the second phase and the same rule for lambda; and its start."""
+    ascent = Ascent(
+        subspace_n_steps=n_steps, full_n_steps=n_steps, full_step_size=0.001, dual_step="paper", **settings
+    )
+    return {"adversary": ascent, "fair_start": fair_start}
 
 
 _MSLR_TRAINING = {"learning_rate": 0.001, "max_iter": 1000, "batch_size": 10, "n_samples": 32, "alpha": 0.001}
@@ -48,9 +51,9 @@ HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
         "fair_pg": {"learning_rate": 0.1, "max_iter": 500, "batch_size": 1, "n_samples": 10},
         "solver": {"solver": "lbfgs", "max_iter": 2000},
         # How far the ascent's steps reach, as * ae and fs * fe; here the start counts too, whose mean distance is .05 / 2.
-        "box": {"subspace_radius": 0.001 * 20 + 0.05 / 2, "feature_radius": 0.001 * 20},
+        "box": {"adversary": ExactBox(0.001 * 20 + 0.05 / 2, 0.001 * 20)},
         # As far as the box: .045 times the length of the direction, about 52; 2 features at .02 have the square 2 * .02^2.
-        "budget": {"subspace_radius": 2.3, "epsilon": 2 * 0.02**2},
+        "budget": {"adversary": ExactBudget(2 * 0.02**2, 2.3)},
     },
     "German Credit": {
         "training": {"learning_rate": 0.001, "max_iter": 20_000, "batch_size": 10, "n_samples": 25},
@@ -58,16 +61,16 @@ HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
         # 100 passes of 500 queries
         "fair_pg": {"learning_rate": 0.001, "max_iter": 50_000, "batch_size": 1, "n_samples": 25},
         "solver": {"solver": "lbfgs", "max_iter": 2000, "tol": 1e-5},
-        "box": {"subspace_radius": 0.01 * 20, "feature_radius": 0.001 * 20},
+        "box": {"adversary": ExactBox(0.01 * 20, 0.001 * 20)},
         # The paper's epsilon never binds. As far as the box: 29 features at .02.
-        "budget": {"subspace_radius": 0.2, "epsilon": 29 * 0.02**2},
+        "budget": {"adversary": ExactBudget(29 * 0.02**2, 0.2)},
     },
     # The paper takes 68,000 steps of the whole data set; these are for its sample.
     "Microsoft": {
         "training": _MSLR_TRAINING,
         "attack": _attack(40, epsilon=0.01, subspace_step_size=0.01, subspace_init=0.005, fair_start=0.1),
         "fair_pg": _MSLR_TRAINING,
-        "box": {"subspace_radius": 0.01 * 40, "feature_radius": 0.001 * 40},
+        "box": {"adversary": ExactBox(0.01 * 40, 0.001 * 40)},
     },
 }
 
@@ -166,8 +169,8 @@ class Experiment:
     fair_pg : dict
         Of `FairPGRanker`, all but its weight.
     solver, box, budget : dict
-        Not the paper's: of the deterministic solver, and the bounds of `SenSTIRRanker` with ``adversary="exact_box"`` and
-        ``"exact"`` that reach about as far as the attack.
+        Not the paper's: of the deterministic solver, and `SenSTIRRanker`'s `ExactBox` and `ExactBudget` that reach about as far
+        as the attack.
     drops : dict of str to tuple of int
         The trivial rules, by name: the columns that each drops.
     """

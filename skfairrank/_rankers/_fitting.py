@@ -65,7 +65,7 @@ def resume_after(training: Training, order_rng, noise_rng) -> dict:
 
 def settings_kept(ranker) -> dict:
     """Parameters that say what a stream of data learns at its beginning and keeps: the kind of score, and the fair metric."""
-    names = ("score_function", "metric", "adversary", "hypotheticals")
+    names = ("score_function", "metric", "adversary")
     settings = {name: getattr(ranker, name) for name in names if hasattr(ranker, name)}
     return {**settings, "rho > 0": ranker.rho > 0} if hasattr(ranker, "rho") else settings
 

@@ -46,93 +46,48 @@ def _ungrouped(y, queries) -> np.ndarray:
 class SenSTIRRanker(PlackettLuceRanker):
     """Individually fair ranker: expected utility (NDCG) minus rho times an optimal-transport invariance regulariser.
 
-    Maximises, by Algorithm 1 of Bower et al. (2021), ``mean U(q) - rho R - alpha / 2 ||coef_||^2`` with ``U`` the
-    expected NDCG of the Plackett-Luce policy and ``R`` the largest mean ``1/2 ||h(q) - h(q')||^2`` over hypothetical
-    queries q' whose mean distance ``d_Q(q, q')`` from q is at most `epsilon`. Scores h are linear unless `score_function` says
-    otherwise. Items are paired with their own attacked copies.
+    Maximises, by Algorithm 1 of Bower et al. (2021), ``mean U(q) - rho R - alpha / 2 ||coef_||^2`` with ``U`` the expected NDCG
+    of the Plackett-Luce policy and ``R`` the largest mean ``1/2 ||h(q) - h(q')||^2`` over the hypothetical queries q' that the
+    adversary may choose. Items stay paired with their own hypothetical copies, so that a mere permutation of q is none.
 
     Parameters
     ----------
     metric : None, fair metric, FrozenEstimator or array-like of shape (K, n_features), default=None
         The fair metric on items. None learns it from the `sensitive_features` of `fit` (without any: the Euclidean metric and a
-        warning). A fair metric, such as `SensitiveSubspaceMetric` or another `LinearFairMetric`, is cloned and fitted on the
-        training rows; wrapped in `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions.
-        Under "given" None means that hypothetical rows are free, whatever the `sensitive_features`: they are the same item.
+        warning). A fair metric, such as `SensitiveSubspaceMetric`, is cloned and fitted on the training rows; wrapped in
+        `sklearn.frozen.FrozenEstimator` it is used as fitted. An array holds sensitive directions. Under "given" None means that
+        hypothetical rows are free.
     rho : float, default=0.003
-        Strength of the regulariser. It has no scale of its own: R is a sum over items, in squared units of scores. 0
-        gives the plain ranker, bit for bit. The default suits standardised features, queries of about ten items and the default
-        radii (docs/results.md has a table); search over it.
-    epsilon : float, default=0.01
-        Transport budget: bound on the mean d_Q, in squared feature units.
+        Strength of the regulariser; 0 gives the plain ranker, bit for bit. It has no scale of its own: R is a sum over items, in
+        squared units of scores. The default suits standardised features and queries of about ten items; search over it.
+    adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent", "given"} or Adversary, default="ascent"
+        Which hypothetical queries there are, and how the worst is found: an object of `skfairrank.adversaries`, whose parameters
+        are searched as ``adversary__epsilon``, or a name, which stands for one with its defaults.
+
+        - "ascent", `Ascent`: along the sensitive directions, then freely within a transport budget (the paper's).
+        - "gaps", `ExactGaps`: each feature moves as far as the groups lie apart in it. In closed form, for linear scores.
+        - "exact", `ExactBudget`, and "exact_box", `ExactBox`: moves along the directions and a budget or a box for all others.
+          In closed form, for linear scores.
+        - "gaps_ascent", `GapsAscent`: the ascent along single features.
+        - "given", `GivenHypotheticals`: the worst of the rows that its `hypotheticals` and the `X_hypothetical` of `fit` give.
     score_function, utility, solver, gradient, learning_rate, max_iter, batch_size, n_samples, alpha, tol, early_stopping, \
 validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         As for `PlackettLuceRanker`.
-    adversary : {"ascent", "exact", "exact_box", "gaps", "gaps_ascent", "given"} or Adversary, default="ascent"
-        How q' is found: by name, with the parameters below that belong to it, or by an object of `skfairrank.adversaries`, which
-        brings its own, such as ``ExactBox(0.2, 0.02)``. The closed forms, "exact", "exact_box" and "gaps", are for linear scores.
-        "ascent": Adam along the sensitive directions, then freely (the paper's). "exact": the supremum within `subspace_radius`
-        and the budget `epsilon`, in closed form. "exact_box": within `subspace_radius` along each direction and `feature_radius`
-        in each feature, in closed form; what the paper's ascent comes to in effect (docs/exact.md). "gaps": each feature within
-        `gap_radius` times the groups' gap in it (the metric's `gaps_`), plus `feature_radius`, in closed form: a weight costs as
-        much as its feature gives the group away. "gaps_ascent": the ascent with its first phase along single features instead of
-        directions, in units of `gap_radius` times their gaps. "given": the worst of the rows that `hypotheticals` and the
-        `X_hypothetical` of `fit` give for an item.
-    hypotheticals : callable, list or dict of callable, Hypotheticals, optional
-        For "given": functions X -> X' that turn rows into what the same items might as well have been, or
-        ``skfairrank.hypotheticals.Hypotheticals(...)``, which has further sources. Functions get the training rows once, as they
-        came to `fit`: as a DataFrame if that is what came, and in a pipeline behind its other steps. Each set of their rows is
-        kept, and is as large as X; rows too many for memory go to `X_hypothetical` as a memory map.
-    subspace_step_size, subspace_n_steps : float, int, default=0.05, 20
-        Adam's step and number of steps of the subspace attack, in units of the directions (the paper's as, ae). By default it
-        reaches about 1: as far as the groups lie apart.
-    subspace_init : float, default=0.05
-        Its starts are uniform in +-subspace_init.
-    subspace_n_starts : int or None, default=4
-        Starts per step, shared by the items of the batch; None: one for each item, as printed in the paper. Items share no starts
-        where the score is not linear, where `score_distance` is "centered", or where rows have bounds.
-    full_step_size, full_n_steps : float, int, default=0.001, 20
-        Adam's step and number of steps of the full attack, in feature units (the paper's fs, fe).
-    subspace_radius : float, default=1.0
-        For "exact" and "exact_box": bound on the sensitive move of an item. "exact": its Euclidean norm, in feature units;
-        "exact_box": each coefficient along the directions, so that 1 leads as far as the groups lie apart.
-    gap_radius : float, default=1.0
-        For "gaps" and "gaps_ascent": bound on the move of each feature, in units of the groups' gap in it.
-    feature_radius : float, default=0.02
-        For "exact_box" and "gaps": bound on each coordinate of the free move, in feature units.
-    dual_step : {"auto", "budget", "paper"}, default="auto"
-        How the ascent's multiplier lambda of the budget moves. "budget": log lambda by a tenth of (d - epsilon) / epsilon, with d
-        the batch's mean d_Q, of which a batch may spend 2 epsilon at most; where the budget binds, the mean of d is epsilon.
-        "paper": lambda by max(d, epsilon) / min(d, epsilon) times (d - epsilon), as the authors' program; where the budget binds
-        it swings, and the mean of d is far above epsilon. "auto": "budget"; but where the metric has learned directions with
-        ``scale="raw"``, the paper's setting, "paper" for as long as lambda does not swing.
-    score_distance : {"squared", "centered"}, default="squared"
-        How the scores of two queries are compared. "squared": 1/2 ||h(q) - h(q')||^2, the paper's. "centered": the same, of
-        changes less their mean in the query: a change of all scores by one number changes no ranking, so it should cost nothing
-        (docs/exact.md).
-    feature_range : None, "train" or (low, high), default=None
-        For "ascent" and "gaps_ascent": the range of each feature in which attacked items stay; "train": that of the training
-        rows. low and high are numbers, or one number for each feature; -inf and inf are no bounds. An item that lies outside may
-        stay where it is, or move towards the range, but not further out.
-    one_hot_groups : None or list of lists of columns, default=None
-        For "ascent" and "gaps_ascent": columns, by name or position, that are one-hot encoded together, such as ``[["red",
-        "blue"], [5, 6, 7]]``. Attacked items stay on the simplex of each group (entries >= 0 that sum to 1), to which
-        `feature_range` does not apply.
-    fixed_features : None or list of columns, default=None
-        For "ascent" and "gaps_ascent": columns, by name or position, or as a mask, that the attack leaves as they are. One-hot
-        columns that have been scaled belong here: they are on no simplex.
     fair_start : float, default=0.1
         Share of the steps trained without the regulariser first (the paper's frs).
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
+    adversary_ : Adversary
+        The one that `adversary` names or is.
     metric_ : fair metric
-        As fitted. Under "given" None where there is no `metric`, and `hypotheticals` need none.
+        As fitted. Under "given" None where there is no `metric`, and the hypotheticals need none.
     hypotheticals_ : Hypotheticals
         As fitted; only under "given", with rho > 0.
     lambda_ : float
-        Multiplier of the transport budget after the last step (rho times that of the paper's dual). Under "exact_box" and
-        "gaps", which have no budget, and under "given" without a metric it stays where it starts.
+        Multiplier of the transport budget after the last step (rho times that of the paper's dual). Adversaries without a budget
+        leave it where it starts.
     n_iter_ : int
     history_ : dict of ndarray, each with one entry per step
         "utility", "regularizer" (mean 1/2 ||h(q) - h(q')||^2 of the step's attack, without rho), "query_distance"
@@ -140,12 +95,6 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         regulariser the middle two are 0 and lambda is unchanged.
     n_queries_, n_features_in_, feature_names_in_, validation_scores_
         As for `PlackettLuceRanker`.
-
-    Notes
-    -----
-    The regulariser compares scores item by item, while d_Q does not see the order of items: a hypothetical query that
-    merely permutes q would cost nothing and count as unfair. The attack keeps every item paired with its own copy, so
-    it never goes there.
 
     References
     ----------
@@ -166,23 +115,35 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
         **PlackettLuceRanker._parameter_constraints,
         "metric": [HasMethods("fit"), "array-like", None],
         "rho": [Interval(Real, 0, None, closed="left")],
-        **{name: rule for kind in ADVERSARIES.values() for name, rule in kind._parameter_constraints.items()},
         "adversary": [StrOptions(set(ADVERSARIES)), HasMethods("prepare")],
         "fair_start": [Interval(Real, 0, 1, closed="both")],
     }
 
-    @stores_parameters(extends=(*ADVERSARIES.values(), PlackettLuceRanker))
+    @stores_parameters(extends=PlackettLuceRanker)
     def __init__(self, metric=None, *, rho=0.003, adversary="ascent", fair_start=0.1, **shared): ...
 
+    def set_params(self, **params):
+        """Set parameters, also those of an adversary that was given as an object, such as ``adversary__epsilon``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or is one of an adversary that was given by name.
+        """
+        adversary = params.get("adversary", self.adversary)
+        nested = [name for name in params if name.startswith("adversary__")]
+        if nested and isinstance(adversary, str) and adversary in ADVERSARIES:
+            kind = ADVERSARIES[adversary].__name__
+            raise ValueError(
+                f"{nested[0]} sets a parameter of an object, and adversary={adversary!r} is a name: give the object, "
+                f"adversary={kind}(), from skfairrank.adversaries."
+            )
+        return super().set_params(**params)
+
     def _regularizer(self, batches, y, given, rng):
-        adversary = make_adversary(self.adversary, self)
+        self.adversary_ = adversary = make_adversary(self.adversary)
         if self.rho > 0 and self.solver == "lbfgs" and not adversary.is_closed_form:
             raise ValueError(NEEDS_CLOSED_FORM)
-        if self.hypotheticals is not None and not (isinstance(self.adversary, str) and self.adversary == "given"):
-            warn_caller(
-                f'hypotheticals are read by adversary="given" only, and adversary is {self.adversary!r}: training goes without '
-                "them."
-            )
         relevance = _ungrouped(y, batches.queries)
         if not given.goes_on:
             self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings

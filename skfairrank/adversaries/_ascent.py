@@ -40,13 +40,24 @@ class Ascent(Adversary):
         paper, as for all other scores, and as where scores count centered or rows have bounds.
     full_step_size, full_n_steps : float, int, default=0.001, 20
         Adam's step and number of steps of the free move, in feature units (the paper's fs, fe).
-    dual_step : {"auto", "budget", "paper"}, default="auto"
-        How lambda moves (see `SenSTIRRanker`).
+    dual_step : {"budget", "paper"}, default="budget"
+        How lambda, the multiplier of the budget, moves. "budget": log lambda by a tenth of (d - epsilon) / epsilon, with d the
+        batch's mean d_Q, of which a batch may spend 2 epsilon at most; where the budget binds, the mean of d is epsilon. "paper":
+        lambda by max(d, epsilon) / min(d, epsilon) times (d - epsilon), as the authors' program; where the budget binds it
+        swings, and the mean of d is far above epsilon.
     score_distance : {"squared", "centered"}, default="squared"
-        How d_R compares the scores of two queries (see `SenSTIRRanker`).
-    feature_range, one_hot_groups, fixed_features
-        Which rows the attack may reach (see `SenSTIRRanker`). Items then differ in where they may go, so that linear scores are
-        attacked item by item, as all others.
+        How the scores of two queries are compared. "squared": 1/2 ||h(q) - h(q')||^2, the paper's. "centered": the same, of
+        changes less their mean in the query, since a change of all scores by one number changes no ranking (docs/exact.md).
+    feature_range : None, "train" or (low, high), default=None
+        The range of each feature in which attacked items stay; "train": that of the training rows. low and high are numbers, or
+        one number for each feature; -inf and inf are no bounds. An item that lies outside may stay where it is, or move towards
+        the range, but not further out.
+    one_hot_groups : None or list of lists of columns, default=None
+        Columns, by name or position, that are one-hot encoded together, such as ``[["red", "blue"], [5, 6, 7]]``. Attacked items
+        stay on the simplex of each group (entries >= 0 that sum to 1), to which `feature_range` does not apply.
+    immutable_features : None or list of columns, default=None
+        Columns, by name or position, or as a mask, that the attack leaves as they are. One-hot columns that have been scaled
+        belong here: they are on no simplex.
     """
 
     _parameter_constraints: dict = {
@@ -57,7 +68,7 @@ class Ascent(Adversary):
         "subspace_n_starts": [Interval(Integral, 1, None, closed="left"), None],
         "full_step_size": [Interval(Real, 0, None, closed="left")],
         "full_n_steps": [Interval(Integral, 0, None, closed="left")],
-        "dual_step": [StrOptions({"auto", "budget", "paper"})],
+        "dual_step": [StrOptions({"budget", "paper"})],
         "score_distance": SCORE_DISTANCE,
         **PLAUSIBLE,
     }
@@ -65,19 +76,19 @@ class Ascent(Adversary):
     @stores_parameters
     def __init__(
         self,
-        *,
         epsilon=0.01,
+        *,
         subspace_step_size=0.05,
         subspace_n_steps=20,
         subspace_init=0.05,
         subspace_n_starts=4,
         full_step_size=0.001,
         full_n_steps=20,
-        dual_step="auto",
+        dual_step="budget",
         score_distance="squared",
         feature_range=None,
         one_hot_groups=None,
-        fixed_features=None,
+        immutable_features=None,
     ): ...
 
     def prepare(self, batches, score, metric, *, rho, rng):
@@ -85,7 +96,7 @@ class Ascent(Adversary):
         check_magnitude(getattr(batches, "X", np.zeros((1, 1))))
         return _PreparedAscent(
             self._kernel(batches, score, metric, self._moves(metric), float(rho), rng),
-            DualStep.under(metric, self.dual_step, float(self.epsilon)),
+            DualStep(self.dual_step, float(self.epsilon)),
         )
 
     def _moves(self, metric):
@@ -134,7 +145,7 @@ class GapsAscent(Ascent):
     ----------
     gap_radius : float, default=1.0
     epsilon, subspace_step_size, subspace_n_steps, subspace_init, subspace_n_starts, full_step_size, full_n_steps, dual_step, \
-score_distance, feature_range, one_hot_groups, fixed_features
+score_distance, feature_range, one_hot_groups, immutable_features
         As for `Ascent`.
     """
 
@@ -159,11 +170,10 @@ class _PreparedAscent:
         self.kernel, self.dual_step = kernel, dual_step
 
     def state(self):
-        return {"dual_step": self.dual_step.state(), "starts": self.kernel.state()}
+        return self.kernel.state()
 
     def restore(self, state):
-        self.dual_step.restore(state["dual_step"])
-        self.kernel.restore(state["starts"])
+        self.kernel.restore(state)
 
     def attack(self, batch, theta, multiplier):
         regularizer, distance, gradient = self.kernel.attack(batch, theta, multiplier, self.dual_step.most_spent)
@@ -180,53 +190,23 @@ class DualStep:
 
     Parameters
     ----------
-    kind : {"auto", "budget", "paper"}
+    kind : {"budget", "paper"}
     epsilon : float
-    in_raw_units : bool
-        Whether the metric has learned directions in the units of its model, as in the paper: then "auto" begins with "paper".
     """
 
     LEAST = 1e-5
     # Of log lambda, for a batch that spends nothing or twice the budget.
     STEP_SIZE = 0.1
 
-    def __init__(self, kind: str, epsilon: float, in_raw_units: bool):
-        self.epsilon, self._budget = epsilon, max(epsilon, 1e-12)
-        self.may_leave_paper, self._has_risen = kind == "auto", False
-        #: What a batch may spend on the average.
-        self.is_paper, self.most_spent = True, np.inf
-        if kind == "budget" or (kind == "auto" and not in_raw_units):
-            self._keep_budget()
-
-    @classmethod
-    def under(cls, metric, kind: str, epsilon: float) -> DualStep:
-        """That of a fitted fair metric, or of None."""
-        in_raw_units = getattr(metric, "scale", None) == "raw" and getattr(metric, "directions", None) is None
-        return cls(kind, epsilon, in_raw_units)
-
-    def _keep_budget(self):
-        # With this bound the steps of lambda are bounded, so that it neither runs away nor takes long to come back.
-        self.is_paper, self.most_spent = False, 2.0 * self.epsilon
-
-    def state(self) -> dict:
-        """Which rule is at work, and whether lambda has risen under the paper's."""
-        return {"is_paper": self.is_paper, "has_risen": bool(self._has_risen)}
-
-    def restore(self, state: dict) -> None:
-        self._has_risen = state["has_risen"]
-        if self.is_paper and not state["is_paper"]:
-            self._keep_budget()
+    def __init__(self, kind: str, epsilon: float):
+        self.is_paper, self.epsilon, self._budget = kind == "paper", epsilon, max(epsilon, 1e-12)
+        #: What a batch may spend on the average. So the steps of log lambda are bounded.
+        self.most_spent = np.inf if self.is_paper else 2.0 * epsilon
 
     def __call__(self, lambda_: float, distance: float) -> float:
-        if not self.is_paper:
-            # While lambda stays bounded so does the sum of these steps, so that the mean of d is epsilon where the budget binds.
-            excess = (distance - self.epsilon) / self._budget
-            return max(lambda_ * exp(self.STEP_SIZE * excess), self.LEAST)
-        spent, budget = distance if distance > 1e-12 else 1e-12, self._budget
-        step = spent / budget if spent > budget else budget / spent
-        moved = max(lambda_ + step * (distance - self.epsilon), self.LEAST)
-        self._has_risen |= moved > lambda_
-        if self.may_leave_paper and self._has_risen and moved == self.LEAST < lambda_:
-            # The authors' steps overshoot, and would do so again: up by far, and down to the floor at once.
-            self._keep_budget()
-        return moved
+        excess = distance - self.epsilon
+        if self.is_paper:  # where the budget binds lambda swings: up by far, and down to the floor at once
+            spent = max(distance, 1e-12)
+            return max(lambda_ + max(spent, self._budget) / min(spent, self._budget) * excess, self.LEAST)
+        # While lambda stays bounded so does the sum of these steps, so that the mean of d is epsilon where the budget binds.
+        return max(lambda_ * exp(self.STEP_SIZE * excess / self._budget), self.LEAST)

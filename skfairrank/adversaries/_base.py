@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["Adversary", "Attack", "ClosedForm", "Prepared", "gaps_of", "linear_only"]
+__all__ = ["Adversary", "Attack", "ClosedForm", "Prepared", "gaps_of", "ExactAdversary"]
 
 
 class Attack(NamedTuple):
@@ -48,8 +48,6 @@ class Adversary(BaseEstimator):
 
     #: Whether the supremum is known, so that the deterministic solver and the grid of a path can be had.
     is_closed_form = False
-    #: Whether the one that works has `zeros` and `projector`, since its kinks set weights to zero.
-    sets_zeros = False
     #: Whether it moves items along the metric's directions, so that it matters what they hold of the groups' difference.
     uses_directions = True
     #: Whether it has a parameter `hypotheticals` and a method `among`, by which a ranker gives it their candidates.
@@ -80,7 +78,8 @@ class Adversary(BaseEstimator):
 class ClosedForm:
     """The largest regulariser there is within bounds, as a function R of linear weights w.
 
-    Derived classes give `measure`, `dual_norm` and `minimize`.
+    Derived classes give `measure`, `dual_norm` and `minimize`; and `furthest`, `moves_items_alone` and `is_centered` for
+    `skfairrank.adversaries._search`, which attacks other scores within the same bounds.
     """
 
     is_closed_form = True
@@ -93,13 +92,11 @@ class ClosedForm:
         """The largest slope.w of weights whose R is half the mean query size, or more than that: it ends a grid of rho."""
         raise NotImplementedError
 
-    def minimize(self, run, rho: float, zeros=None, forces=None):
+    def minimize(self, run, rho: float, forces=None):
         """Minimise ``run.plain(v) + rho R`` in place on `run` (see `skfairrank._solvers._lbfgs.Run`).
 
         Parameters
         ----------
-        zeros : skfairrank.adversaries.Zeros, optional
-            Weights and directions that are to stay zero.
         forces : ndarray, optional
             What an earlier call on a neighbouring problem returned.
         """
@@ -110,13 +107,22 @@ class ClosedForm:
         return Attack(value, spent, gradient, multiplier if found is None else found)
 
 
-def linear_only(adversary: Adversary, score) -> None:
-    """Raise ValueError where a closed form meets a score that is not linear."""
-    if not score.is_linear:
-        raise ValueError(
-            f"{type(adversary).__name__} knows the largest regulariser in closed form for linear scores only, and "
-            f'score_function is {score!r}: use adversary="ascent" or "gaps_ascent".'
-        )
+class ExactAdversary(Adversary):
+    """An adversary whose worst case for linear scores is known; `bounds` gives the closed form."""
+
+    is_closed_form = True
+
+    def bounds(self, batches, metric, rho: float = 1.0) -> ClosedForm:
+        """The closed form on one training set."""
+        raise NotImplementedError
+
+    def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
+        if not score.is_linear:
+            raise ValueError(
+                f"{type(self).__name__} knows the largest regulariser in closed form for linear scores only, and "
+                f'score_function is {score!r}: use adversary="ascent" or "gaps_ascent".'
+            )
+        return self.bounds(batches, metric, rho)
 
 
 def gaps_of(metric) -> np.ndarray:

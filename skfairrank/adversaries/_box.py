@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skfairrank._kernels import closed_forms as _closed
-from skfairrank.adversaries._base import Adversary, ClosedForm, gaps_of, linear_only
+from skfairrank.adversaries._base import ClosedForm, ExactAdversary, gaps_of
 from skfairrank.adversaries._score_distance import SCORE_DISTANCE, effective_sizes
 
-__all__ = ["ExactBox", "ExactGaps", "Zeros", "ratio"]
+__all__ = ["ExactBox", "ExactGaps", "ratio"]
 
 _RADIUS = [Interval(Real, 0, None, closed="left")]
 # The width to which the kinks of R are rounded off where a start is sought.
@@ -20,7 +19,7 @@ START_WIDTH = 0.1
 MOST_ROUNDS = 30
 
 
-class ExactBox(Adversary):
+class ExactBox(ExactAdversary):
     """The supremum over a box: each coefficient along the raw directions within r, each coordinate of the free move within delta.
 
     For scores w.x, ``R = mean_q n_q/2 (r sum_k |V_k.w| + delta ||w||_1)^2`` (docs/exact.md): what the paper's ascent comes to in
@@ -41,21 +40,19 @@ class ExactBox(Adversary):
         "feature_radius": _RADIUS,
         "score_distance": SCORE_DISTANCE,
     }
-    is_closed_form = sets_zeros = True
 
     def __init__(self, subspace_radius=1.0, feature_radius=0.02, score_distance="squared"):
         self.subspace_radius = subspace_radius
         self.feature_radius = feature_radius
         self.score_distance = score_distance
 
-    def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
+    def bounds(self, batches, metric, rho=1.0):
         self._validate_params()
-        linear_only(self, score)
         reach = np.full(batches.n_features, float(self.feature_radius))
         return Box(batches, metric, metric.directions_, float(self.subspace_radius), reach, self.score_distance)
 
 
-class ExactGaps(Adversary):
+class ExactGaps(ExactAdversary):
     """The supremum over moves of each feature by the groups' gap in it, independently of the others.
 
     For scores w.x, ``R = mean_q n_q/2 (sum_j (r g_j + delta) |w_j|)^2`` with g the metric's `gaps_` (docs/exact.md): a lasso in
@@ -73,7 +70,6 @@ class ExactGaps(Adversary):
     """
 
     _parameter_constraints: dict = {"gap_radius": _RADIUS, "feature_radius": _RADIUS, "score_distance": SCORE_DISTANCE}
-    is_closed_form = sets_zeros = True
     uses_directions = False
 
     def __init__(self, gap_radius=1.0, feature_radius=0.02, score_distance="squared"):
@@ -81,27 +77,10 @@ class ExactGaps(Adversary):
         self.feature_radius = feature_radius
         self.score_distance = score_distance
 
-    def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
+    def bounds(self, batches, metric, rho=1.0):
         self._validate_params()
-        linear_only(self, score)
         reach = float(self.gap_radius) * gaps_of(metric) + float(self.feature_radius)
         return Box(batches, metric, np.zeros((0, batches.n_features)), 0.0, reach, self.score_distance)
-
-
-@dataclass
-class Zeros:
-    """Kinks of the box at which a solution sits.
-
-    Parameters
-    ----------
-    features : ndarray of bool, shape (n_features,)
-        Where ``w_j = 0``.
-    directions : ndarray of bool, shape (n_directions,)
-        Where ``V_k . w = 0``.
-    """
-
-    features: np.ndarray
-    directions: np.ndarray
 
 
 class Box(ClosedForm):
@@ -112,6 +91,9 @@ class Box(ClosedForm):
         self.basis = np.array(metric.basis_, dtype=np.float64, order="C")
         self.shrink = np.array(metric.shrink_, dtype=np.float64)
         self.subspace_radius, self.reach = subspace_radius, reach
+        self.is_centered = score_distance == "centered"
+        #: Whether how far one item moves has nothing to do with others.
+        self.moves_items_alone = not self.is_centered
         sizes = effective_sizes(batches.sizes, score_distance)
         self.mean_size = float((sizes * batches.weights).mean())
         #: Of the sizes themselves.
@@ -132,23 +114,12 @@ class Box(ClosedForm):
         steepest = max(map(ratio, np.abs(slope), self.reach), default=0.0)
         return steepest * ratio(self.actual_size**0.5, self.mean_size**0.5)
 
-    def zeros(self, w, *, tolerance=1e-10) -> Zeros:
-        """Which weights and which directions are zero, relative to the largest weight."""
-        scale = max(float(np.abs(w).max(initial=0.0)), np.finfo(float).tiny)
-        along = np.abs(self.raw @ w) / np.linalg.norm(self.raw, axis=1) if len(self.raw) else np.zeros(0)
-        return Zeros(np.abs(w) <= tolerance * scale, along <= tolerance * scale)
+    def furthest(self, slope):
+        """The move of each item, within the box, that goes furthest along a slope, shape (n_items, n_features)."""
+        return self.subspace_radius * np.sign(slope @ self.raw.T) @ self.raw + self.reach * np.sign(slope)
 
-    def projector(self, zeros: Zeros) -> np.ndarray:
-        """Projector onto the weights that share these zeros, shape (n_features, n_features)."""
-        normals = np.vstack([np.eye(len(zeros.features))[zeros.features], self.raw[zeros.directions]])
-        if not len(normals):
-            return np.eye(len(zeros.features))
-        _, singular, rows = np.linalg.svd(normals / np.linalg.norm(normals, axis=1, keepdims=True), full_matrices=False)
-        rows = rows[singular > 1e-10 * singular[0]]
-        return np.eye(len(zeros.features)) - rows.T @ rows
-
-    def minimize(self, run, rho, zeros=None, forces=None):
-        return _Splitting(self, run, rho, zeros, forces).minimize()
+    def minimize(self, run, rho, forces=None):
+        return _Splitting(self, run, rho, forces).minimize()
 
 
 class _Splitting:
@@ -159,8 +130,8 @@ class _Splitting:
     exactly.
     """
 
-    def __init__(self, box: Box, run, rho, zeros, forces):
-        self.run, self.is_refit = run, zeros is not None
+    def __init__(self, box: Box, run, rho, forces):
+        self.run = run
         raw, r = box.raw / run.scale, box.subspace_radius
         d = raw.shape[1]
         is_axis = (raw != 0).sum(axis=1) == 1
@@ -170,26 +141,19 @@ class _Splitting:
         self.directions, self.slope_weight = sloped / length[:, None], r * length
         self.is_split = bool((self.weight > 0).any())
         self.d, self.K = d, len(sloped)
-        self.fixed, self.fixed_directions = np.zeros(d, bool), np.zeros(self.K, bool)
-        if zeros is not None:
-            on_axes = (raw[is_axis & zeros.directions] != 0).any(axis=0)
-            self.fixed, self.fixed_directions = zeros.features | on_axes, zeros.directions[~is_axis]
         self.linear = np.concatenate([*((2 if self.is_split else 1) * [self.weight]), 2 * list(self.slope_weight)])
         self.strength = rho * box.mean_size
         fit = forces is not None and len(forces) == self.K
         self.forces, self.stiffness = forces.copy() if fit else np.zeros(self.K), 1.0
 
     def split(self, v):
-        v = np.where(self.fixed, 0.0, v)
-        y = np.where(self.fixed_directions, 0.0, self.directions @ v)
+        y = self.directions @ v
         parts = [np.maximum(v, 0), np.maximum(-v, 0)] if self.is_split else [v]
         return np.concatenate([*parts, np.maximum(y, 0), np.maximum(-y, 0)])
 
     def bounds(self):
-        single = [(0.0, 0.0) if fixed else (0.0, None) for fixed in self.fixed]
-        free = [(0.0, 0.0) if fixed else (None, None) for fixed in self.fixed]
-        y = [(0.0, 0.0) if fixed else (0.0, None) for fixed in self.fixed_directions]
-        return (2 * single if self.is_split else free) + 2 * y
+        v = 2 * self.d * [(0.0, None)] if self.is_split else self.d * [(None, None)]
+        return v + 2 * self.K * [(0.0, None)]
 
     def weights(self, z):
         return z[: self.d] - z[self.d : 2 * self.d] if self.is_split else z[: self.d].copy()
@@ -227,7 +191,7 @@ class _Splitting:
         return value + 0.5 * self.strength * total**2, gradient + self.strength * total * slope
 
     def start(self):
-        if self.is_refit or self.run.is_warm:
+        if self.run.is_warm:
             return self.split(self.run.given_start)
         # Not from within the kinks: scores would grow there until the policy is saturated, and no gradient leads out.
         z = self.split(self.run.start(self.rounded))

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skfairrank._kernels import closed_forms as _closed
-from skfairrank.adversaries._base import Adversary, ClosedForm, linear_only
+from skfairrank.adversaries._base import ClosedForm, ExactAdversary
 from skfairrank.adversaries._box import START_WIDTH, ratio
 from skfairrank.adversaries._score_distance import SCORE_DISTANCE, effective_sizes
 
 __all__ = ["ExactBudget"]
 
 
-class ExactBudget(Adversary):
+class ExactBudget(ExactAdversary):
     """The supremum over moves of norm <= r in the sensitive subspace and a transport budget epsilon shared by all queries.
 
     For scores w.x (docs/exact.md), ``R = mean_q n_q/2 (a + b u_q)^2`` with ``a = r ||A w||``, ``b = ||P w||`` and
@@ -37,16 +37,14 @@ class ExactBudget(Adversary):
         "subspace_radius": [Interval(Real, 0, None, closed="left")],
         "score_distance": SCORE_DISTANCE,
     }
-    is_closed_form = True
 
     def __init__(self, epsilon=0.01, subspace_radius=1.0, score_distance="squared"):
         self.epsilon = epsilon
         self.subspace_radius = subspace_radius
         self.score_distance = score_distance
 
-    def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
+    def bounds(self, batches, metric, rho=1.0):
         self._validate_params()
-        linear_only(self, score)
         return Budget(batches, metric, float(self.epsilon), float(self.subspace_radius), rho, self.score_distance)
 
 
@@ -57,12 +55,17 @@ class Budget(ClosedForm):
     of queries of its size were s_q^2 times what it is.
     """
 
+    moves_items_alone = False
+
     def __init__(self, batches, metric, epsilon, radius, rho, score_distance="squared"):
         self.epsilon, self.radius, self.rho = epsilon, radius, float(rho)
         self.basis = np.array(metric.basis_, dtype=np.float64, order="C")
         self.shrink = np.array(metric.shrink_, dtype=np.float64)
         #: The rows along which moves cost nothing: A.
         self.free = self.basis[self.shrink == 1.0]
+        self.is_centered = score_distance == "centered"
+        #: Of each item what its squared move counts in the mean d_Q.
+        self.item_shares = np.repeat(batches.weights / batches.sizes, batches.sizes) / len(batches.sizes)
         sizes, of_query = np.unique(batches.sizes, return_inverse=True)
         weight = np.bincount(of_query, weights=batches.weights)
         share, sizes = weight / weight.sum(), sizes.astype(np.float64)
@@ -102,15 +105,25 @@ class Budget(ClosedForm):
         of_largest = np.sqrt(max(rest, 0.0) / self.shares[~others].sum())
         return sizes / 2.0 * (a + b * np.where(sizes < largest, spends(np.minimum(sizes, largest)), of_largest)) ** 2
 
+    def furthest(self, slope):
+        """The moves of all items, within the budget, that go furthest along a slope, shape (n_items, n_features)."""
+        along, left = slope @ self.free.T, 1.0 - self.shrink
+        back = np.divide(1.0, left, out=np.zeros_like(left), where=left > 0)
+        dear = self.scaled(slope, back) / self.item_shares[:, None]
+        spent = self.item_shares @ (dear**2).sum(axis=1)
+        lengths = np.linalg.norm(along, axis=1, keepdims=True)
+        sensitive = self.radius * np.divide(along, lengths, out=np.zeros_like(along), where=lengths > 0) @ self.free
+        return sensitive + np.sqrt(self.epsilon / spent if spent > 0 else 0.0) * self.scaled(dear, back)
+
     def dual_norm(self, slope):
         sensitive, fair = np.linalg.norm(self.free @ slope), np.linalg.norm(self.scaled(slope, 1.0 - self.shrink))
         return self.stretch * max(ratio(sensitive, self.radius), ratio(fair, np.sqrt(self.epsilon)))
 
     def scaled(self, x, factors):
-        """x with its part along each row of the metric's basis multiplied by a factor."""
-        return x + ((factors - 1.0) * (self.basis @ x)) @ self.basis
+        """x, a vector or rows, with the parts along each row of the metric's basis multiplied by a factor."""
+        return x + ((factors - 1.0) * (x @ self.basis.T)) @ self.basis
 
-    def minimize(self, run, rho, zeros=None, forces=None):
+    def minimize(self, run, rho, forces=None):
         """R has two kinks, where a = 0 and where b = 0. Both norms are smoothed, tighter each time; then what is found so is
         tried against the solutions within either kink, where R is smooth."""
         free, scale = self.free, run.scale

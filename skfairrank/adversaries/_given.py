@@ -32,23 +32,26 @@ class GivenHypotheticals(Adversary):
     Parameters
     ----------
     hypotheticals : callable, list or dict of callable, Hypotheticals, optional
-        Where hypothetical rows come from, beside the `X_hypothetical` of `fit`: functions X -> X', or
-        ``skfairrank.hypotheticals.Hypotheticals(...)``.
+        Where hypothetical rows come from, beside the `X_hypothetical` of `fit`: functions X -> X' that turn rows into what the
+        same items might as well have been, or ``skfairrank.hypotheticals.Hypotheticals(...)``, which has further sources.
+        Functions get the training rows once, as they came to `fit`: as a DataFrame if that is what came, and in a pipeline behind
+        its other steps. Each set of their rows is kept, and is as large as X; rows too many for memory go to `X_hypothetical` as
+        a memory map.
     epsilon : float, default=0.01
         Transport budget: bound on the mean d_Q, in squared feature units. Without a metric hypothetical rows cost nothing.
-    dual_step : {"auto", "budget", "paper"}, default="auto"
-        How lambda moves (see `SenSTIRRanker`).
+    dual_step : {"budget", "paper"}, default="budget"
+        How lambda moves, as for `Ascent`.
     """
 
     _parameter_constraints: dict = {
         "hypotheticals": [callable, list, tuple, Mapping, Hypotheticals, None],
         "epsilon": [Interval(Real, 0, None, closed="left")],
-        "dual_step": [StrOptions({"auto", "budget", "paper"})],
+        "dual_step": [StrOptions({"budget", "paper"})],
     }
     takes_hypotheticals = True
 
     @stores_parameters
-    def __init__(self, hypotheticals=None, *, epsilon=0.01, dual_step="auto"): ...
+    def __init__(self, hypotheticals=None, *, epsilon=0.01, dual_step="budget"): ...
 
     @property
     def uses_directions(self):  # type: ignore[override]
@@ -87,7 +90,7 @@ class _AmongCandidates(Adversary):
         costs = None
         if metric is not None:
             costs = np.stack([distances_of_rows(batches.X, rows, metric) for rows in self.candidates])
-        dual_step = DualStep.under(metric, self.dual_step, self.epsilon)
+        dual_step = DualStep(self.dual_step, self.epsilon)
         return _PreparedGiven(self.candidates, costs, score, float(rho), dual_step)
 
 
@@ -109,12 +112,6 @@ class _PreparedGiven:
     def __init__(self, candidates, costs, score, rho, dual_step):
         self.candidates, self.costs = candidates, costs
         self.score, self.rho, self.dual_step = score, rho, dual_step
-
-    def state(self):
-        return {"dual_step": self.dual_step.state()}
-
-    def restore(self, state):
-        self.dual_step.restore(state["dual_step"])
 
     def attack(self, batch, theta, multiplier):
         rows, sizes = batch.rows, np.diff(batch.offsets)

@@ -19,7 +19,7 @@ __all__ = ["PLAUSIBLE", "Plausible", "Reach", "read_plausible"]
 PLAUSIBLE: dict = {
     "feature_range": ["array-like", StrOptions({"train"}), None],
     "one_hot_groups": ["array-like", None],
-    "fixed_features": ["array-like", str, Integral, None],
+    "immutable_features": ["array-like", str, Integral, None],
 }
 # By how much the entries of a row's one-hot group may miss the simplex.
 _TOLERANCE = 1e-5
@@ -89,7 +89,7 @@ def read_plausible(settings, n_features: int, names, rows: Callable[[], Iterable
     Parameters
     ----------
     settings : object
-        Has the parameters of `PLAUSIBLE` as attributes; see `skfairrank.SenSTIRRanker`.
+        Has the parameters of `PLAUSIBLE` as attributes; see `Ascent`.
     n_features : int
     names : sequence of str, or None
         Names of the features.
@@ -107,7 +107,7 @@ def read_plausible(settings, n_features: int, names, rows: Callable[[], Iterable
     groups = [np.array(column_positions(group, "one_hot_groups", n_features, names)) for group in _as_groups(groups)]
     fixed_at = np.zeros(n_features, bool)
     if fixed is not None:
-        fixed_at[column_positions(fixed, "fixed_features", n_features, names)] = True
+        fixed_at[column_positions(fixed, "immutable_features", n_features, names)] = True
     _check_groups(groups, fixed_at, names, rows)
     low, high = _read_range(feature_range, n_features, names, rows)
     for group in groups:
@@ -132,7 +132,7 @@ def _check_groups(groups, fixed, names, rows):
             raise ValueError(f"one_hot_groups has a group of one column, {_said(group, names)}: it takes two at least.")
         if fixed[group].any():
             raise ValueError(
-                f"one_hot_groups and fixed_features both have a column of {_said(group, names)}: a group either moves on its "
+                f"one_hot_groups and immutable_features both have a column of {_said(group, names)}: a group either moves on its "
                 "simplex or is fixed; name it once."
             )
     if len(set(named)) < len(named):
@@ -146,7 +146,7 @@ def _check_groups(groups, fixed, names, rows):
                     f"A row has {np.round(values[off.argmax()], 3).tolist()} in the one-hot group {_said(group, names)}: entries "
                     "must be >= 0 and sum to 1. If a scaler has moved them, scale numbers only, such as by "
                     'make_column_transformer((StandardScaler(), numbers), remainder="passthrough"); an encoder must not drop a '
-                    "category; or name the columns in fixed_features instead."
+                    "category; or name the columns in immutable_features instead."
                 )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from skfairrank._candidates import as_table
 from skfairrank._checks import warn_caller
+from skfairrank.adversaries import ExactBox
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
 from skfairrank.inspection._moves import unfairness_under_attack
 from skfairrank.inspection._order_changes import STATISTICS, Worst
@@ -88,11 +89,11 @@ def fairness_certificate(
     sensitive_features=None,
     metric=None,
     adversary=None,
+    method="auto",
     statistic="discordance",
     confidence=0.95,
     query_weight=None,
     random_state=None,
-    **adversary_settings,
 ) -> FairnessCertificate:
     r"""How much a ranker's lists change when its queries become hypothetical ones, and at most on new queries.
 
@@ -132,13 +133,14 @@ def fairness_certificate(
         keep the group of the rows whose place they take: what such a ranker does to a person whose group changes is not asked.
     metric : fitted fair metric, optional
         For the adversary; default: the ranker's `metric_`. Also for `hypotheticals` that step along its directions.
-    adversary : {"exact_box", "gaps", "exact", "ascent"} or None, optional
-        Hypothetical queries within bounds, as in `invariance_regularizer`. All but "ascent" are for linear scores, in closed
-        form. "ascent" is for all of our scores: within the box of `subspace_radius` and `feature_radius`, or of `gap_radius`,
-        each item's score is driven up and down by its gradient (`n_steps`, 20; `n_starts`, 4); the worst move may be worse than
-        what an ascent finds. "exact" has one transport budget for all queries, and is for "score_change". Of each pair of items
-        it is asked whether some move turns it, so that no hypothetical query within bounds has a larger discordance or
-        displacement. Default: "ascent" where `metric` is given alone.
+    adversary : ExactBox, ExactGaps, ExactBudget, or one of "exact_box", "gaps" and "exact", optional
+        Hypothetical queries within its bounds, as in `invariance_regularizer`: of each pair of items it is asked whether some
+        move turns it, so that no hypothetical query within bounds has a larger discordance or displacement. `ExactBudget` has one
+        transport budget for all queries, and is for "score_change" of linear scores. Default: ``ExactBox(1.0, 0.0)`` where
+        `metric` is given alone.
+    method : {"auto", "ascent"}, default="auto"
+        "auto": in closed form for linear scores. "ascent", and for other scores of ours: each item's score is driven up and down
+        by its gradient; the worst move may be worse than what an ascent finds.
     statistic : {"discordance", "top_changed", "displacement", "score_change"}, default="discordance"
     confidence : float, default=0.95
         In (0, 1).
@@ -146,8 +148,6 @@ def fairness_certificate(
         What each query counts in the mean and its bound: one number >= 0 per row or query, known before the audit.
     random_state : None, int, RandomState or Generator
         For the starts of "ascent".
-    **adversary_settings
-        epsilon, subspace_radius, feature_radius, gap_radius, and for "ascent" n_steps, n_starts: see `invariance_regularizer`.
 
     Returns
     -------
@@ -178,10 +178,8 @@ def fairness_certificate(
     X = X if X is None else as_table(X)
     check_statistic(statistic)
     confidence = check_confidence(confidence)
-    if adversary is None and (
-        adversary_settings or (metric is not None and hypotheticals is None and X_hypothetical is None)
-    ):
-        adversary = "ascent"
+    if adversary is None and metric is not None and hypotheticals is None and X_hypothetical is None:
+        adversary = ExactBox(feature_radius=0.0)
     rankings = Rankings(ranker, X, qid=qid, sensitive_features=sensitive_features)
     if len(rankings.scores) != 1:
         raise ValueError(f"A certificate is of one ranker, and ranker holds {list(rankings.scores)}: choose one.")
@@ -198,11 +196,11 @@ def fairness_certificate(
             rankings.queries,
             metric=metric,
             adversary=adversary,
+            method=method,
             statistic=statistic,
             random_state=random_state,
-            **adversary_settings,
         )
-        worst.add_values(adversary, found)
+        worst.add_values(adversary if isinstance(adversary, str) else type(adversary).__name__, found)
     return certificate_of(worst, confidence, rankings.queries.weights(query_weight))
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import erfc
 from sklearn.utils import check_array
 
+from skfairrank.adversaries import ExactBudget
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
-from skfairrank.inspection._invariance import bounds_of_moves
+from skfairrank.inspection._invariance import Items
 
 __all__ = ["GeneralizationBound", "generalization_bound"]
 
@@ -167,11 +168,10 @@ def generalization_bound(
             raise ValueError(f"{name}={value!r}: give a finite number > 0.")
     if not (isinstance(metric_error, Real) and 0 <= float(metric_error) < np.inf):
         raise ValueError(f"metric_error={metric_error!r}: give a finite number >= 0.")
-    budget, weights, queries = bounds_of_moves(
-        estimator_or_weights, X, qid, metric, "exact", epsilon=epsilon, subspace_radius=subspace_radius
-    )
+    items = Items.of(estimator_or_weights, X, qid, metric)
+    budget, weights = ExactBudget(epsilon, subspace_radius).prepare(items, items.score, items.metric), items.theta
     X = check_array(X, dtype=np.float64)
-    n, m, epsilon = queries.n_queries, int(queries.sizes.max()), float(epsilon)
+    n, m, epsilon = len(items.sizes), int(items.sizes.max()), float(epsilon)
     B = float(np.linalg.norm(weights)) if norm is None else float(norm)
     if B < np.linalg.norm(weights) * (1.0 - 1e-12):
         raise ValueError(f"norm={B:g}: the weights have norm {np.linalg.norm(weights):g} and are not in the class.")
@@ -191,7 +191,7 @@ def generalization_bound(
         theorem=theorem,
         is_vacuous=bool(theorem >= D_Y),
         queries_needed=float(((spread + chance) / left) ** 2) if left > 0 else np.inf,
-        distribution_free=_for_these_weights(budget, weights, queries.sizes, confidence),
+        distribution_free=_for_these_weights(budget, weights, items.sizes, confidence),
         entropy_integral=float(J),
         score_diameter=float(D_Y),
         fair_diameter=float(D_X),

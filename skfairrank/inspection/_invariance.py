@@ -1,99 +1,52 @@
-"""The invariance regulariser of a ranker, in closed form or by ascent within the same bounds."""
+"""The invariance regulariser of a ranker: in closed form, or by an attack within the same bounds."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
-from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
-from skfairrank.adversaries._bounded_ascent import ascend_within
-from skfairrank.adversaries._plausible import PLAUSIBLE, read_plausible
-from skfairrank.adversaries._plausible_bounds import Rows, ascend_among
-from skfairrank.adversaries._score_distance import SCORE_DISTANCE
+from skfairrank.adversaries import Ascent, make_adversary
+from skfairrank.adversaries._base import ClosedForm, ExactAdversary
+from skfairrank.adversaries._search import largest_regularizer
 from skfairrank.fair_metrics._linear import check_same_features, fitted_metric
 from skfairrank.scores import LinearScore
 
-__all__ = ["bounds_of_moves", "invariance_regularizer"]
+METHODS = ("auto", "ascent")
+_N_ATTACKS = 60  # of an `Ascent`, each with another price of the budget
 
 
 def invariance_regularizer(
-    estimator_or_weights,
-    X,
-    *,
-    qid,
-    metric=None,
-    epsilon=0.01,
-    subspace_radius=1.0,
-    feature_radius=None,
-    gap_radius=None,
-    adversary="exact",
-    score_distance="squared",
-    feature_range=None,
-    one_hot_groups=None,
-    fixed_features=None,
-    n_steps=500,
-    n_starts=8,
-    random_state=None,
-):
-    r"""How unfair linear scores are: the largest mean :math:`\frac12 \|h(q) - h(q')\|^2` over hypothetical queries q'.
+    weights_or_ranker, X, *, qid, metric=None, adversary="exact", method="auto", random_state=None
+) -> float:
+    r"""How unfair scores are: the largest mean :math:`\frac12 \|h(q) - h(q')\|^2` over hypothetical queries q'.
 
-    Items of q are moved one by one, x' = x + s + e, and stay paired with themselves.
-
-    ``"exact"``: s in the sensitive subspace with :math:`\|s\| \le r`, e orthogonal to it, and over all queries the mean transport
-    cost :math:`\frac1n \sum_i \|e_i\|^2` at most epsilon. With :math:`a = r \|Aw\|`, :math:`b = \|Pw\|`,
-    :math:`R = \mathrm{mean}_q \frac{n_q}{2} (a + b u_q)^2`, :math:`\mathrm{mean}_q u_q^2 = \varepsilon`: the budget
-    goes to the queries where it buys most. For queries of one size n, :math:`R = \frac n2 (a + \sqrt\varepsilon\,
-    b)^2`.
-
-    ``"exact_box"``: each coefficient along the raw directions within r, each coordinate of e within delta:
-    :math:`R = \mathrm{mean}_q \frac{n_q}{2} (r \sum_k |V_k w| + \delta \|w\|_1)^2`.
-
-    ``"gaps"``: each coordinate j of the move within :math:`r g_j + \delta`, with :math:`g_j` the groups' gap in feature j (the
-    metric's `gaps_`) and r the `gap_radius`: :math:`R = \mathrm{mean}_q \frac{n_q}{2} (\sum_j (r g_j + \delta) |w_j|)^2`.
-
-    ``"ascent"``: projected gradient ascent inside the bounds of "gaps" where `gap_radius` is given, of "exact_box" where
-    `feature_radius` is, else of "exact". It cannot exceed the exact value. It alone knows which rows are plausible.
-
-    Centered, a change of all scores of a query by one number costs nothing: R is that of
-    :math:`\frac12 \sum_i (u_i - \bar u)^2` with u the changes of scores. For "exact_box" and "gaps" that puts
-    :math:`n_q - (n_q \bmod 2) / n_q` in place of :math:`n_q`; for "exact" see docs/exact.md.
+    Items of q are moved one by one, x' = x + s + e, and stay paired with themselves. Which moves there are says the adversary.
+    For linear scores `ExactBudget`, `ExactBox` and `ExactGaps` have the value in closed form (docs/exact.md). An attack finds a
+    lower bound of it, for scores of every kind.
 
     Parameters
     ----------
-    estimator_or_weights : fitted linear ranker, or array-like of shape (n_features,)
+    weights_or_ranker : array-like of shape (n_features,), or fitted ranker with `coef_` or a score of ours
     X : array-like, shape (n_rows, n_features)
-        Only the sizes of its queries and its number of features count, since scores are linear; where rows have bounds, X itself.
+        For a closed form only the sizes of its queries and its number of features count.
     qid : array-like, shape (n_rows,)
         Query of each row, in any order.
-    metric : fitted SensitiveSubspaceMetric, optional
+    metric : fitted fair metric, optional
         Default: the ranker's own `metric_`.
-    epsilon : float, default=0.01
-        Bound on the mean d_Q, in squared feature units.
-    subspace_radius : float, default=1.0
-        Bound r on the sensitive move; in feature units for "exact", in units of the directions for "exact_box".
-    feature_radius : float, optional
-        Bound delta, in feature units. "exact_box" needs it; for "gaps" it is 0 by default.
-    gap_radius : float, optional
-        Bound r on the move of a feature, in units of the groups' gap in it. For "gaps" it is 1 by default.
-    adversary : {"exact", "exact_box", "gaps", "ascent"}, default="exact"
-    score_distance : {"squared", "centered"}, default="squared"
-        Whether changes of scores count as they are, or less their mean in each query.
-    feature_range, one_hot_groups, fixed_features
-        For "ascent": which rows an item may become, as for `skfairrank.SenSTIRRanker`; with "train" the range of the rows of X.
-        Within a box and for "squared" the value is then exact.
-    n_steps, n_starts : int, default=500, 8
-        Steps and random starts of the ascent.
+    adversary : {"exact", "exact_box", "gaps", "ascent", "gaps_ascent"} or Adversary, default="exact"
+        As for `skfairrank.SenSTIRRanker`. Of `Ascent` and `GapsAscent` the mean d_Q is at most `epsilon`, and "train" as
+        `feature_range` is the range of X.
+    method : {"auto", "ascent"}, default="auto"
+        "auto": in closed form where there is one. "ascent": by an attack, within the same bounds.
     random_state : None, int, RandomState or Generator
-        For the starts of the ascent.
+        For the starts of an attack.
 
     Returns
     -------
@@ -104,148 +57,140 @@ def invariance_regularizer(
     --------
     >>> import numpy as np
     >>> from skfairrank import SensitiveSubspaceMetric
+    >>> from skfairrank.adversaries import ExactBudget
     >>> from skfairrank.inspection import invariance_regularizer
     >>> X, qid = np.zeros((4, 2)), [0, 0, 0, 0]
     >>> metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(X)
-    >>> settings = dict(qid=qid, metric=metric, epsilon=0.25, subspace_radius=1)
-    >>> round(float(invariance_regularizer([3, 2], X, **settings)), 6)  # 4 / 2 * (1 * 2 + .5 * 3) ** 2
+    >>> adversary = ExactBudget(epsilon=0.25, subspace_radius=1)
+    >>> R = invariance_regularizer([3, 2], X, qid=qid, metric=metric, adversary=adversary)
+    >>> round(R, 6)  # 4 / 2 * (1 * 2 + .5 * 3) ** 2
     24.5
     """
-    asked = _Asked(score_distance, feature_range, one_hot_groups, fixed_features)
-    asked.check(adversary)
-    bounds, weights, queries = bounds_of_moves(
-        estimator_or_weights,
-        X,
-        qid,
-        metric,
-        adversary,
-        epsilon=epsilon,
-        subspace_radius=subspace_radius,
-        feature_radius=feature_radius,
-        gap_radius=gap_radius,
-        score_distance=score_distance,
-    )
-    for name, value in (("n_steps", n_steps), ("n_starts", n_starts)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name}={value!r}: give an integer >= 1.")
-    if adversary != "ascent":
-        return float(bounds.measure(weights)[0])
-    settings = {"n_steps": n_steps, "n_starts": n_starts, "rng": as_generator(random_state)}
-    if not asked.of_rows:
-        return ascend_within(bounds, weights, **settings)
-    return ascend_among(bounds, weights, asked.rows(X, queries), **settings)
+    adversary, rng = make_adversary(adversary), as_generator(random_state)
+    if method not in METHODS:
+        raise ValueError(f"method={method!r}: choose one of {list(METHODS)}.")
+    items = Items.of(weights_or_ranker, X, qid, metric)
+    if isinstance(adversary, ExactAdversary):
+        bounds = adversary.bounds(items, items.metric)
+        if method == "auto" and items.score.is_linear:
+            return float(bounds.measure(items.theta)[0])
+        return largest_regularizer(bounds, items.score, items.theta, items.X, items.offsets, rng)
+    if not isinstance(adversary, Ascent):
+        raise ValueError(
+            f"{type(adversary).__name__} names no bounds within which items move: give an adversary such as ExactBox() or "
+            "Ascent(), or measure hypothetical rows by fairness_certificate(..., statistic='score_change')."
+        )
+    attack = adversary.prepare(items, items.score, items.metric, rho=1.0, rng=rng)
+    attack.dual_step.most_spent, multiplier, largest = float(adversary.epsilon), 2.0, 0.0
+    for _ in range(_N_ATTACKS):
+        found = attack.attack(items, items.theta, multiplier)
+        multiplier, largest = found.multiplier, max(largest, found.regularizer)
+    return largest
 
 
-def bounds_of_moves(
-    estimator_or_weights,
-    X,
-    qid,
-    metric,
-    adversary,
-    *,
-    epsilon=0.01,
-    subspace_radius=1.0,
-    feature_radius=None,
-    gap_radius=None,
-    score_distance="squared",
-):
-    """The closed form within the bounds of `invariance_regularizer`, the weights of the linear score, and the queries."""
-    weights, metric = _weights_and_metric(estimator_or_weights, metric)
-    check_same_features(metric, getattr(X, "columns", None))
-    X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-    queries = Queries.from_qid(qid, len(X))
-    if np.abs(weights).max(initial=0.0) > 1e100:
-        raise ValueError(
-            "weights reach beyond 1e100: their squares overflow. Scale them (the regulariser is quadratic in them)."
-        )
-    if not len(weights) == X.shape[1] == metric.directions_.shape[1]:
-        raise ValueError(
-            f"There are {len(weights)} weights, X has {X.shape[1]} features and the metric {metric.directions_.shape[1]}: "
-            "they must be the same features."
-        )
-    bounds = {"epsilon": epsilon, "subspace_radius": subspace_radius}
-    for name, value in {**bounds, "feature_radius": feature_radius, "gap_radius": gap_radius}.items():
-        if value is not None and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-            raise ValueError(f"{name}={value!r}: give a finite number >= 0.")
-    shape = _Shape(queries.sizes, np.ones(queries.n_queries), X.shape[1])
-    if adversary == "exact":
-        exact = ExactBudget(epsilon, subspace_radius, score_distance)
-    elif adversary == "exact_box" or (adversary == "ascent" and gap_radius is None and feature_radius is not None):
-        if feature_radius is None:
+class Items(NamedTuple):
+    """Rows, query after query, and their scores: what adversaries ask of a training set and of a batch."""
+
+    X: np.ndarray
+    rows: np.ndarray
+    offsets: np.ndarray
+    queries: np.ndarray
+    weight: np.ndarray
+    feature_names: Any
+    score: Any
+    theta: np.ndarray
+    metric: Any
+
+    @classmethod
+    def of(cls, weights_or_ranker, X, qid, metric) -> Items:
+        """Checked: weights or a ranker, rows, their queries, and the metric."""
+        score, theta, metric = _score_and_metric(weights_or_ranker, metric)
+        names = getattr(X, "columns", None)
+        check_same_features(metric, names)
+        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        queries, n_features = Queries.from_qid(qid, len(X)), metric.basis_.shape[1]
+        if score.is_linear and np.abs(theta).max(initial=0.0) > 1e100:
             raise ValueError(
-                'adversary="exact_box" needs feature_radius, the bound on each coordinate of the free move.'
+                "weights reach beyond 1e100: their squares overflow. Scale them (the regulariser is quadratic in them)."
             )
-        exact = ExactBox(subspace_radius, feature_radius, score_distance)
-    elif adversary == "gaps" or (adversary == "ascent" and gap_radius is not None):
-        exact = ExactGaps(1.0 if gap_radius is None else gap_radius, feature_radius or 0.0, score_distance)
-    elif adversary == "ascent":
-        exact = ExactBudget(epsilon, subspace_radius, score_distance)
-    else:
-        raise ValueError(f'adversary={adversary!r}: choose "exact", "exact_box", "gaps" or "ascent".')
-    return exact.prepare(shape, LinearScore(), metric), weights, queries
-
-
-class _Asked(NamedTuple):
-    """How scores are compared, and which rows are plausible."""
-
-    score_distance: str
-    feature_range: Any
-    one_hot_groups: Any
-    fixed_features: Any
+        n_weights = len(theta) if score.is_linear else X.shape[1]
+        if not n_weights == X.shape[1] == n_features:
+            raise ValueError(
+                f"There are {n_weights} weights, X has {X.shape[1]} features and the metric {n_features}: they must be the same "
+                "features."
+            )
+        n = queries.n_queries
+        return cls(
+            np.asarray(X[queries.order], dtype=np.float64),
+            np.arange(len(X)),
+            np.asarray(queries.offsets, dtype=np.int64),
+            np.arange(n),
+            np.ones(n),
+            names,
+            score,
+            theta,
+            metric,
+        )
 
     @property
-    def of_rows(self) -> bool:
-        """Whether anything is said of which rows are plausible."""
-        return any(part is not None for part in self[1:])
+    def sizes(self):
+        return np.diff(self.offsets)
 
-    def check(self, adversary) -> None:
-        constraints = {"score_distance": SCORE_DISTANCE, **PLAUSIBLE}
-        validate_parameter_constraints(constraints, self._asdict(), caller_name="invariance_regularizer")
-        if self.of_rows and adversary != "ascent":
+    @property
+    def weights(self):
+        return self.weight
+
+    @property
+    def n_features(self):
+        return self.X.shape[1]
+
+    @property
+    def n_numbers(self):
+        return len(self.queries)
+
+    def in_order(self):
+        """All items at once."""
+        yield self
+
+
+def exact_bounds(adversary, items: Items) -> ClosedForm:
+    """The bounds that an adversary in closed form names."""
+    adversary = make_adversary(adversary)
+    if not isinstance(adversary, ExactAdversary):
+        raise ValueError(
+            f"{type(adversary).__name__} names no bounds of single items: give ExactBox(), ExactGaps() or ExactBudget()."
+        )
+    return adversary.bounds(items, items.metric)
+
+
+def _score_and_metric(weights_or_ranker, metric):
+    """The score, its parameters, and the fitted metric: that of a ranker unless another is given."""
+    ranker = weights_or_ranker
+    if hasattr(ranker, "predict"):
+        if isinstance(ranker, Pipeline):
             raise ValueError(
-                f'adversary={adversary!r} knows no bounds of single rows: set adversary="ascent", with feature_radius or '
-                "gap_radius for a box, or leave out feature_range, one_hot_groups and fixed_features."
+                "Items are moved in the features that the ranker sees: pass the pipeline's last step, and X as transformed by "
+                "the others (pipeline[:-1].transform(X), with qid=qid where one of them asks for it)."
             )
-
-    def rows(self, X, queries) -> Rows:
-        """The rows of X, query after query, and where each may go."""
-        names = getattr(X, "columns", None)
-        X = check_array(X, dtype=np.float64, input_name="X")
-        plausible: Any = read_plausible(self, X.shape[1], names, lambda: [X])
-        items = X[queries.order]
-        return Rows(items, queries.offsets, plausible.around(items), self.score_distance == "centered")
-
-
-class _Shape(NamedTuple):
-    """What a closed form asks of the data."""
-
-    sizes: np.ndarray
-    weights: np.ndarray
-    n_features: int
-
-
-def _weights_and_metric(estimator_or_weights, metric):
-    if isinstance(estimator_or_weights, BaseEstimator):
-        estimator = estimator_or_weights
-        if isinstance(estimator, Pipeline):
+        if isinstance(ranker, BaseEstimator):
+            check_is_fitted(ranker)
+        score = getattr(ranker, "score_function_", LinearScore())
+        name = "coef_" if score.is_linear else "parameters_"
+        if not hasattr(ranker, name):
             raise ValueError(
-                "The regulariser is measured in the features that the ranker sees: pass the pipeline's last step, and X as "
-                "transformed by the others (pipeline[:-1].transform(X), with qid=qid where one of them asks for it)."
+                f"{type(ranker).__name__} has neither coef_ nor a score_function_ whose gradient an attack could follow: give a "
+                "ranker with linear scores, or one of ours; for others give hypotheticals to fairness_certificate."
             )
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "coef_"):
-            raise ValueError(
-                f"{type(estimator).__name__} has no coef_: the regulariser in closed form needs linear scores."
-            )
-        weights = np.ravel(estimator.coef_)
-        metric = getattr(estimator, "metric_", None) if metric is None else metric
+        theta = np.ravel(getattr(ranker, name))
+        metric = getattr(ranker, "metric_", None) if metric is None else metric
     else:
-        weights = check_array(estimator_or_weights, ensure_2d=False, dtype=np.float64, input_name="weights")
-        if weights.size != max(weights.shape):
-            raise ValueError(f"weights has shape {weights.shape}: give one weight per feature.")
-        weights = weights.ravel()
+        score = LinearScore()
+        theta = check_array(ranker, ensure_2d=False, dtype=np.float64, input_name="weights")
+        if theta.size != max(theta.shape):
+            raise ValueError(f"weights has shape {theta.shape}: give one weight per feature.")
+        theta = theta.ravel()
     if metric is None:
-        raise ValueError("metric is missing: pass a fitted SensitiveSubspaceMetric.")
+        raise ValueError("metric is missing: pass a fitted fair metric, within which items are moved.")
     metric = fitted_metric(metric)
-    check_same_features(metric, getattr(estimator_or_weights, "feature_names_in_", None))
-    return np.ascontiguousarray(weights, dtype=np.float64), metric
+    check_same_features(metric, getattr(ranker, "feature_names_in_", None))
+    return score, np.ascontiguousarray(theta, dtype=np.float64), metric

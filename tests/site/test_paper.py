@@ -34,6 +34,7 @@ from paper.systems import text_table
 from sklearn.linear_model import LogisticRegression
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank.adversaries import Ascent
 from skfairrank.datasets import load_german_credit
 
 pytestmark = pytest.mark.once
@@ -53,29 +54,19 @@ def synthetic():
 def test_hyperparameters_are_those_of_tables_2_and_3(synthetic):
     """Table 2: epochs, batch size, samples, as, ae, epsilon, fs, fe, frs; learning rate and start from the notebooks."""
     assert synthetic.training == {"learning_rate": 0.04, "max_iter": 2000, "batch_size": 1, "n_samples": 10}
-    assert synthetic.attack == {
-        "subspace_step_size": 0.001,
-        "subspace_n_steps": 20,
-        "subspace_init": 0.05,
-        "epsilon": 0.001,
-        "full_step_size": 0.001,
-        "full_n_steps": 20,
-        "fair_start": 0.0,
-        "dual_step": "paper",
-    }
+    ascent = Ascent(
+        epsilon=0.001, subspace_step_size=0.001, subspace_n_steps=20, subspace_init=0.05, full_step_size=0.001, full_n_steps=20,
+        dual_step="paper",
+    )  # fmt: skip
+    assert synthetic.attack["fair_start"] == 0.0 and synthetic.attack["adversary"].get_params() == ascent.get_params()
     assert synthetic.metric.classifier.C == 100 and synthetic.metric.scale == "raw"
     german = german_credit_experiment(load_german_credit(shared_data("german.data.gz")))
     assert german.training == {"learning_rate": 0.001, "max_iter": 20_000, "batch_size": 10, "n_samples": 25}
-    assert german.attack == {
-        "subspace_step_size": 0.01,
-        "subspace_n_steps": 20,
-        "subspace_init": 0.005,
-        "epsilon": 1.0,
-        "full_step_size": 0.001,
-        "full_n_steps": 20,
-        "fair_start": 0.1,
-        "dual_step": "paper",
-    }
+    ascent = Ascent(
+        epsilon=1.0, subspace_step_size=0.01, subspace_n_steps=20, subspace_init=0.005, full_step_size=0.001, full_n_steps=20,
+        dual_step="paper",
+    )  # fmt: skip
+    assert german.attack["fair_start"] == 0.1 and german.attack["adversary"].get_params() == ascent.get_params()
     assert german.metric.sensitive_columns == [0] and german.metric.scale == "raw"
     # Table 3: 5 passes of 100 queries, and 100 of 500; batches of one query.
     assert synthetic.fair_pg == {"learning_rate": 0.1, "max_iter": 500, "batch_size": 1, "n_samples": 10}
@@ -112,13 +103,13 @@ def test_systems_are_made_with_the_hyperparameters_of_the_experiment(synthetic):
     }
     made = {family: ranker for family, _, ranker in make_systems(synthetic, strengths, 7)}
     training = {**synthetic.training, "random_state": 7, "alpha": 0.0}
-    solver, box = synthetic.solver, {"adversary": "exact_box", **synthetic.box}
+    solver = synthetic.solver
     for family, ranker, expected in (
         ("Baseline", PlackettLuceRanker, training),
         ("Fair-PG-Rank", FairPGRanker, {**synthetic.fair_pg, "fairness_weight": 25, "random_state": 7}),
-        ("SenSTIR", SenSTIRRanker, {**training, **synthetic.attack, "rho": 0.001, "adversary": "ascent"}),
-        ("SenSTIR, exact", SenSTIRRanker, {**synthetic.budget, **solver, "adversary": "exact", "rho": 0.01}),
-        ("SenSTIR, box", SenSTIRRanker, {**box, **solver, "rho": 0.02}),
+        ("SenSTIR", SenSTIRRanker, {**training, **synthetic.attack, "rho": 0.001}),
+        ("SenSTIR, exact", SenSTIRRanker, {**synthetic.budget, **solver, "rho": 0.01}),
+        ("SenSTIR, box", SenSTIRRanker, {**synthetic.box, **solver, "rho": 0.02}),
     ):
         assert type(made[family]) is ranker
         assert {name: made[family].get_params()[name] for name in expected} == expected
