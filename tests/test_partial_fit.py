@@ -61,8 +61,9 @@ RANKERS = {
     "fair-pg": FairPGRanker(fairness_weight=2.0),
     "ascent": SenSTIRRanker(rho=0.3, adversary=Ascent(epsilon=0.3), metric=SensitiveSubspaceMetric()),
     "ascent, raw": SenSTIRRanker(
-        rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"), adversary=Ascent(epsilon=1e-4, full_step_size=0.01, subspace_init=0.5)
-    ),
+        rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"),
+        adversary=Ascent(epsilon=1e-4, full_step_size=0.01, subspace_init=0.5),
+    ),  # fmt: skip
     "exact": SenSTIRRanker(RAW, rho=0.3, adversary=ExactBudget(subspace_radius=0.2)),
     "exact_box": SenSTIRRanker(RAW, rho=0.3, adversary=ExactBox(subspace_radius=0.2)),
     "given": SenSTIRRanker(RAW, rho=0.3, adversary=GivenHypotheticals([moved, moved])),
@@ -306,7 +307,7 @@ def test_settings_of_steps_may_change_and_those_of_what_is_kept_may_not():
         with pytest.raises(ValueError, match=f"(?s){next(iter(changed))} .*is .*, and was .* {why}"):
             take(other, PARTS[1])
         assert_same(other.coef_, ranker.coef_)
-    take(ranker.set_params(metric=SensitiveSubspaceMetric(), adversary="ascent"), PARTS[1])  # equal ones
+    take(ranker.set_params(metric=SensitiveSubspaceMetric(), adversary=Ascent(0.3)), PARTS[1])  # equal ones
 
 
 def test_given_hypotheticals_of_each_call():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank.adversaries._score_distance import about_means
+from skfairrank._queries import centred
 
 N_STEPS, N_STARTS = 30, 4
 _ROWS = 1 << 13  # items that move at once where each is by itself
@@ -56,7 +56,7 @@ def largest_regularizer(bounds, score, theta, X, offsets, rng) -> float:
 
     def change(Z):
         change = score.values(theta, Z) - h
-        return about_means(change, offsets) if bounds.is_centered else change
+        return centred(change, offsets) if bounds.is_centered else change
 
     def slope(Z):
         return change(Z)[:, None] * score.input_gradient(theta, Z)
