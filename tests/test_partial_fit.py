@@ -63,7 +63,7 @@ RANKERS = {
     "ascent, raw": SenSTIRRanker(
         rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"),
         adversary=Ascent(epsilon=1e-4, full_step_size=0.01, subspace_init=0.5),
-    ),  # fmt: skip
+    ),
     "exact": SenSTIRRanker(RAW, rho=0.3, adversary=ExactBudget(subspace_radius=0.2)),
     "exact_box": SenSTIRRanker(RAW, rho=0.3, adversary=ExactBox(subspace_radius=0.2)),
     "given": SenSTIRRanker(RAW, rho=0.3, adversary=GivenHypotheticals([moved, moved])),
