@@ -113,11 +113,11 @@ class Utility(BaseEstimator):
     Attributes
     ----------
     needs_relevant_rows : bool
-        Whether the worth is relative to the query's relevant rows, so that without any it would be 0/0. Metrics leave such
+        Whether the utility is relative to the query's relevant rows, so that without any it would be 0/0. Metrics leave such
         queries out; where it is False they count as what the tables say, 0.
     utility : callable, or None
         None: the tables say all. Otherwise ``utility(gain, offsets, discount)`` takes the gains of ranked rows, each query's from
-        the top, shape (n_rankings, n_rows) or (n_rows,), and returns the worth of the rankings, shape (n_rankings, n_queries)
+        the top, shape (n_rankings, n_rows) or (n_rows,), and returns the utility of the rankings, shape (n_rankings, n_queries)
         or (n_queries,). Only REINFORCE can train for such a utility.
     """
 
@@ -127,7 +127,7 @@ class Utility(BaseEstimator):
 
     def discount(self, n: int) -> np.ndarray:
         """Discount of the ranks 1 to n, shape (n,)."""
-        raise NotImplementedError(f"{type(self).__name__} has no discount(n): the worth of a row at ranks 1 to n.")
+        raise NotImplementedError(f"{type(self).__name__} has no discount(n): what a row counts at ranks 1 to n.")
 
     def gains(self, y: np.ndarray, offsets: np.ndarray, discount: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Gain of each row, and its continuation probability or None.
@@ -141,14 +141,6 @@ class Utility(BaseEstimator):
         discount : ndarray of float64, shape (at least the largest query size,)
         """
         raise NotImplementedError(f"{type(self).__name__} has no gains(y, offsets, discount).")
-
-    def for_relevances(self, highest: float) -> Utility:
-        """The utility whose tables of any of the queries are those that it gives them among all, of relevances up to `highest`.
-
-        Rows that are read piece by piece have their tables from it. It is the utility itself, unless that asks the rows at hand
-        for more than their own query says, as `ERR` asks for the highest grade.
-        """
-        return self
 
     def tables(self, y: np.ndarray, offsets: np.ndarray) -> Tables:
         """The tables of some queries.
@@ -353,13 +345,10 @@ class ERR(ReciprocalRank):
         super().__init__(k)
         self.max_relevance = max_relevance
 
-    def for_relevances(self, highest):
-        return ERR(max(highest, 1.0), self.k) if self.max_relevance is None else self
-
     def tables(self, y, offsets):
         highest = float(y.max(initial=0.0))
         if self.max_relevance is None:
-            return self.for_relevances(highest).tables(y, offsets)
+            return ERR(max(highest, 1.0), self.k).tables(y, offsets)
         if highest > self.max_relevance:
             raise ValueError(
                 f"ERR(max_relevance={self.max_relevance}) got a relevance of {highest:g}: name the highest grade."

@@ -116,7 +116,7 @@ def exposure_disparity(y, group, exposure, queries: Queries, ties="larger_label"
     for a, b in np.argwhere(np.triu(is_present.T @ is_present, 1)):  # pairs of groups that meet in some query
         meet = (is_present[:, a] * is_present[:, b]) > 0
         rows, chosen = np.flatnonzero(meet[query] & ((group == a) | (group == b))), np.flatnonzero(meet)
-        offsets = np.searchsorted(query[rows], np.r_[chosen, queries.n_queries])
+        offsets: np.ndarray = np.searchsorted(query[rows], np.append(chosen, queries.n_queries))
         coefficients, has_merit, tied = disparity_coefficients(y[rows], (group[rows] == b).astype(np.int64), offsets)
         gap = np.add.reduceat(coefficients * exposure[rows], offsets[:-1])
         of_pair = np.where(tied, np.abs(gap) / 2.0, gap) if ties == "average" else gap

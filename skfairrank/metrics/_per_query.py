@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -31,6 +32,7 @@ class Ranked:
 
     def __init__(self, s, qid, policy, n_samples, random_state):
         self.policy = make_policy(policy, n_samples=n_samples, random_state=random_state)
+        self.s: Any
         if s is None and not getattr(self.policy, "needs_scores", True):
             self.queries, self.s = Queries.from_qid(qid, 0 if qid is None else _num_samples(qid)), None
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import numbers
 from contextlib import contextmanager
 
@@ -49,12 +48,12 @@ class _OfQueries:
         queries, seeded = _queries(X, qid, groups), copy.copy(self)
         seeded.random_state = _for_sklearn(self.random_state)
         with _samples_are_queries(queries):
-            for train, test in super(_OfQueries, seeded).split(np.empty(queries.n_queries)):
+            for train, test in super(_OfQueries, seeded).split(np.empty(queries.n_queries)):  # type: ignore[misc]
                 yield _rows_of(train, queries), _rows_of(test, queries)
 
     def get_n_splits(self, X=None, y=None, qid=None, groups=None):
         """Number of splits; the arguments are ignored."""
-        return super().get_n_splits()
+        return super().get_n_splits()  # type: ignore[misc]
 
 
 class QueryKFold(_OfQueries, KFold):
@@ -243,7 +242,8 @@ def folds_of_queries(cv, X, y, qid, queries):
     if cv is None or isinstance(cv, numbers.Integral):
         cv = QueryKFold(5 if cv is None else int(cv))
     if hasattr(cv, "split"):
-        cv = cv.split(X, y, **_name_of_queries(cv, qid))
+        taken = cv.get_metadata_routing().split.requests if hasattr(cv, "get_metadata_routing") else {}
+        cv = cv.split(X, y, **{name: qid for name in ("qid", "groups") if name in taken})
     folds = []
     for train, test in cv:
         train, test = (np.arange(queries.n_rows)[rows] for rows in (train, test))  # masks become row numbers
@@ -252,11 +252,3 @@ def folds_of_queries(cv, X, y, qid, queries):
             raise ValueError("cv cuts queries into training and test rows: use QueryKFold or QueryShuffleSplit.")
         folds.append((train_queries, test))
     return folds
-
-
-def _name_of_queries(cv, qid) -> dict:
-    """qid under the name by which a splitter takes it; nothing where it takes none (its folds are checked all the same)."""
-    if "qid" in inspect.signature(cv.split).parameters:
-        return {"qid": qid}
-    requests = cv.get_metadata_routing().split.requests if hasattr(cv, "get_metadata_routing") else {}
-    return {"groups": qid} if requests.get("groups") else {}
