@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 
 from skfairrank._queries import Queries
 from skfairrank.datasets import load_letor, make_mslr_ranking
-from skfairrank.datasets._mslr import FEATURE_NAMES
+from skfairrank.datasets._letor import FEATURE_NAMES
 
 PLAIN = """\
 2 qid:10 1:0.5 2:-3 4:1e3
@@ -160,10 +160,10 @@ def test_dtype_and_sparse_output():
         ("1 qid:1 1:1 1:1\n", "line 1: not of the form.*sorted and unique"),
         (
             "1 qid:1 1:1\n-1 qid:1 1:1\n-1 qid:2 1:1\n",
-            r"2 of 3 rows have a negative relevance \(the first is row 1 with -1",
+            "the relevance .* has negative values",
         ),
-        ("nan qid:1 1:1\n", "relevance of row 0 is nan"),
-        ("1 qid:1 1:1\ninf qid:1 1:1\n", "relevance of row 1 is inf"),
+        ("nan qid:1 1:1\n", "the relevance .* contains NaN .1 of 1"),
+        ("1 qid:1 1:1\ninf qid:1 1:1\n", "the relevance .* contains infinity .1 of 2 values, the first in row 1"),
     ],
 )
 def test_messages_name_file_and_line(tmp_path, text, message):
@@ -171,18 +171,9 @@ def test_messages_name_file_and_line(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as error:
         load_letor(path)
-    assert str(error.value).startswith(str(path))
+    assert str(path) in str(error.value)
     with pytest.raises(ValueError, match=message):
         letor(text)
-
-
-def test_a_missing_or_broken_file_is_the_systems_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_letor(tmp_path / "nothing.txt")
-    broken = tmp_path / "broken.gz"
-    broken.write_bytes(gzip.compress(PLAIN.encode() * 100)[:-20])
-    with pytest.raises(EOFError):
-        load_letor(broken)
 
 
 # -------------------------------------------------------------------------------------------- against other readers
@@ -343,13 +334,6 @@ def test_mslr_sampling_ends_where_relevant_documents_are_rare():
     part.target[777] = 4
     task = make_mslr_ranking(part, part, part, n_documents=2, random_state=0)
     assert 777 in task.train.rows and len(task.train.rows) == 2
-
-
-def test_mslr_takes_as_many_relevant_documents_as_there_is_room():
-    part = mslr_part([20], {0: dict.fromkeys(range(20), 4)})
-    assert make_mslr_ranking(part, part, part, random_state=0).train.rows.tolist() == list(range(20))
-    part = mslr_part([22], {0: dict.fromkeys(range(21), 4)})
-    assert len(make_mslr_ranking(part, part, part, random_state=0).train.rows) == 20
 
 
 def test_mslr_constant_features_are_centred_and_finite(parts):

@@ -1,13 +1,15 @@
 """Data sets: the paper's generators, readers of the files that it uses, and two more whose twins are known."""
 
-from skfairrank.datasets._biased_ranking import make_biased_ranking
 from skfairrank.datasets._census_income import load_census_income
-from skfairrank.datasets._credit_ranking import make_credit_ranking
 from skfairrank.datasets._flips import flip_columns, flip_sex
-from skfairrank.datasets._german_credit import encode_german_credit, fetch_german_credit, load_german_credit
-from skfairrank.datasets._hiring_ranking import make_hiring_ranking
-from skfairrank.datasets._letor import load_letor
-from skfairrank.datasets._mslr import make_mslr_ranking
+from skfairrank.datasets._generators import make_biased_ranking, make_hiring_ranking
+from skfairrank.datasets._german_credit import (
+    encode_german_credit,
+    fetch_german_credit,
+    load_german_credit,
+    make_credit_ranking,
+)
+from skfairrank.datasets._letor import load_letor, make_mslr_ranking
 
 __all__ = [
     "encode_german_credit",

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skfairrank.datasets._files import file_name, open_binary
-
-__all__ = ["load_census_income"]
+from skfairrank.datasets._files import read_text
 
 DESCR = """\
 Census income of 1994 (Adult, UCI Machine Learning Repository; B. Becker and R. Kohavi; CC BY 4.0).
@@ -91,10 +89,7 @@ def load_census_income(path) -> Bunch:
 
 
 def _read(path) -> pd.DataFrame:
-    name = file_name(path)
-    with open_binary(path) as file:
-        content = file.read()
-    text = content if isinstance(content, str) else content.decode("utf-8-sig", errors="replace")
+    text, name = read_text(path)
     first = next((line for line in text.splitlines() if line.strip()), "")
     if len(first.split(",")) != len(COLUMNS):
         raise ValueError(

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["file_name", "open_binary"]
-
 # The first bytes tell, not the name: downloads are often renamed.
 OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
 
@@ -32,3 +30,11 @@ def file_name(source) -> str:
     if hasattr(source, "read"):
         return str(getattr(source, "name", "the file"))
     return os.fspath(source)
+
+
+def read_text(source) -> tuple[str, str]:
+    """The whole content of a file, and what a message calls it."""
+    with open_binary(source) as file:
+        content = file.read()
+    text = content if isinstance(content, str) else content.decode("utf-8-sig", errors="replace")
+    return text, file_name(source)

@@ -92,25 +92,23 @@ def _names(X) -> list | None:
 
 def _positions(n_columns: int, names: list | None, columns) -> tuple[int, int]:
     columns = [columns] if isinstance(columns, (str, Integral)) else list(columns)
-    positions = [_position(column, n_columns, names, columns) for column in columns]
+    positions = [_position(column, n_columns, names or [], columns) for column in columns]
     if len(set(positions)) != 2 or len(positions) != 2:
         raise ValueError(f"columns={columns!r}: give two different columns, the one-hot pair to exchange.")
     return positions[0], positions[1]
 
 
-def _position(column, n_columns: int, names: list | None, columns: list) -> int:
-    names = names or []
+def _position(column, n_columns: int, names: list, columns: list) -> int:
     found = [k for k, name in enumerate(names) if name == column]
-    if not found and isinstance(column, str):
-        found = [k for k, name in enumerate(names) if isinstance(name, str) and name.endswith(f"__{column}")]
-    if not found and isinstance(column, (int, np.integer)) and -n_columns <= column < n_columns:
+    found = found or [k for k, name in enumerate(names) if isinstance(name, str) and name.endswith(f"__{column}")]
+    if not found and isinstance(column, Integral) and -n_columns <= column < n_columns:
         found = [int(column) % n_columns]
     if len(found) == 1:
         return found[0]
-    among = f" Its columns are {', '.join(map(repr, names))}." if names else " They have no names: give positions."
+    among = f"Its columns are {', '.join(map(repr, names))}." if names else "They have no names: give positions."
     if found:
-        raise ValueError(f"columns={columns!r}: X has several columns called {column!r}; give positions.{among}")
-    raise ValueError(f"columns={columns!r}: X has {n_columns} columns and none is {column!r}.{among}")
+        raise ValueError(f"columns={columns!r}: X has several columns called {column!r}; give positions. {among}")
+    raise ValueError(f"columns={columns!r}: X has {n_columns} columns and none is {column!r}. {among}")
 
 
 def _check_one_hot(X, names: list | None, first: int, second: int) -> None:
@@ -130,31 +128,26 @@ def _check_one_hot(X, names: list | None, first: int, second: int) -> None:
 def _column(X, k: int) -> np.ndarray:
     if hasattr(X, "tocsr"):
         return X[:, [k]].toarray()[:, 0].astype(float)
-    if hasattr(X, "iloc"):
-        return np.asarray(X.iloc[:, k], dtype=float)
-    if hasattr(X, "column_names"):
-        return np.asarray(X.column(k)).astype(float)
-    return np.asarray(X[:, k], dtype=float)
+    column = X.iloc[:, k] if hasattr(X, "iloc") else X.column(k) if hasattr(X, "column_names") else X[:, k]
+    return np.asarray(column).astype(float)
 
 
 def _exchanged(X, first: int, second: int):
     """The values of two columns change places; names and dtypes stay where they are."""
+    pair = (first, second), (second, first)
     if hasattr(X, "column_names"):  # pyarrow
         types, columns = X.schema.types, X.columns
-        for here, there in ((first, second), (second, first)):
+        for here, there in pair:
             X = X.set_column(here, X.schema.field(here), columns[there].cast(types[here]))
         return X
     if hasattr(X, "with_columns"):  # polars
-        pair = (X.columns[first], X.columns[second])
-        return X.with_columns(
-            [X[there].cast(X[here].dtype).alias(here) for here, there in (pair, pair[::-1])],
-        )
+        names = X.columns
+        return X.with_columns([X[names[there]].cast(X.dtypes[here]).alias(names[here]) for here, there in pair])
+    if hasattr(X, "iloc"):
+        flipped = X.copy()
+        for here, there in pair:
+            flipped.isetitem(here, X.iloc[:, there].astype(X.dtypes.iloc[here]))
+        return flipped
     order = np.arange(X.shape[1])
     order[[first, second]] = second, first
-    if not hasattr(X, "iloc"):
-        return X[:, order]
-    flipped = X.iloc[:, order].set_axis(X.columns, axis=1)
-    types = X.dtypes.iloc[[first, second]]
-    if types.nunique() == 1:
-        return flipped
-    return flipped.astype({X.columns[k]: X.dtypes.iloc[k] for k in (first, second)})
+    return X[:, order]
