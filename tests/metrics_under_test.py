@@ -168,17 +168,6 @@ def individual_by_counting(y, exposure):
     return np.mean(gaps) if gaps else np.nan
 
 
-def tau_by_counting(s1, s2):
-    n = len(s1)
-    ranks = []
-    for s in (s1, s2):
-        order = sorted(range(n), key=lambda i: -s[i])
-        ranks.append({i: rank for rank, i in enumerate(order)})
-    pairs = [(i, j) for i in range(n) for j in range(i)]
-    agree = [1 if (ranks[0][i] < ranks[0][j]) == (ranks[1][i] < ranks[1][j]) else -1 for i, j in pairs]
-    return np.mean(agree) if pairs else np.nan
-
-
 # The metrics that take a policy, of one query under a policy that is a list of rankings with their probabilities.
 OF_POLICY = {
     "ndcg": lambda d, policy, k: mean_ndcg(d.y, policy, "exp2", k),

@@ -182,7 +182,9 @@ def test_parameters_of_an_object_are_reached_by_their_nested_names():
     twin = clone(ranker).set_params(adversary__feature_radius=0.5)
     assert (twin.adversary.feature_radius, ranker.adversary.feature_radius) == (0.5, 0.05)
     assert "adversary__feature_radius" not in SenSTIRRanker().get_params()
-    assert SenSTIRRanker().set_params(adversary=ExactBox(), adversary__feature_radius=0.5).adversary.feature_radius == 0.5
+    assert (
+        SenSTIRRanker().set_params(adversary=ExactBox(), adversary__feature_radius=0.5).adversary.feature_radius == 0.5
+    )
     for name, kind in ADVERSARIES.items():
         with pytest.raises(ValueError, match=rf"give the object, adversary={kind.__name__}\(\)"):
             SenSTIRRanker(adversary=name).set_params(adversary__epsilon=0.5)

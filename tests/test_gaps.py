@@ -209,5 +209,3 @@ def test_threads_find_the_same_where_batches_are_scaled_back():
         with on_threads(n):
             found.append(spent(mixed(), SensitiveSubspaceMetric(), full_n_steps=300, **settings)[1].coef_)
     assert found[0].tolist() == found[1].tolist()
-
-

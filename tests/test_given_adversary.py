@@ -270,7 +270,9 @@ def test_hypotheticals_use_the_ranker_s_metric():
     by_hand = fit(SenSTIRRanker(adversary="given", **QUICK), X_hypothetical=TASK.X + [0, 1.0, 0, 0])
     np.testing.assert_array_equal(ranker.coef_, by_hand.coef_)
     assert ranker.hypotheticals_.metric_ is ranker.metric_ and not hasattr(source, "names_")
-    learned = fit(SenSTIRRanker(adversary=GivenHypotheticals(Hypotheticals(gaps=True)), **QUICK), sensitive_features=GROUP)
+    learned = fit(
+        SenSTIRRanker(adversary=GivenHypotheticals(Hypotheticals(gaps=True)), **QUICK), sensitive_features=GROUP
+    )
     assert learned.hypotheticals_.metric_ is learned.metric_ and not learned.history_["query_distance"].any()
     own = Hypotheticals(directions=True, steps=(1.0,), metric=FrozenEstimator(ranker.metric_))
     np.testing.assert_array_equal(fit(SenSTIRRanker(adversary=GivenHypotheticals(own), **QUICK)).coef_, by_hand.coef_)

@@ -61,7 +61,8 @@ RANKERS = {
     "fair-pg": FairPGRanker(fairness_weight=2.0),
     "ascent": SenSTIRRanker(rho=0.3, adversary=Ascent(epsilon=0.3), metric=SensitiveSubspaceMetric()),
     "ascent, raw": SenSTIRRanker(
-        rho=30.0, metric=SensitiveSubspaceMetric(scale="raw"),
+        rho=30.0,
+        metric=SensitiveSubspaceMetric(scale="raw"),
         adversary=Ascent(epsilon=1e-4, full_step_size=0.01, subspace_init=0.5),
     ),
     "exact": SenSTIRRanker(RAW, rho=0.3, adversary=ExactBudget(subspace_radius=0.2)),

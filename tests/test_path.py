@@ -326,9 +326,7 @@ def test_the_estimator_passed_is_left_as_it_is(kwargs):
 def test_settings_go_on_top_of_the_estimators():
     task = make_task(seed=1)
     estimator = solver(metric=OBLIQUE, alpha=0.5)
-    path = senstir_path(
-        task.X, task.y, qid=task.qid, estimator=estimator, rhos=[0.1], adversary__subspace_radius=0.4
-    )
+    path = senstir_path(task.X, task.y, qid=task.qid, estimator=estimator, rhos=[0.1], adversary__subspace_radius=0.4)
     ranker = path.rankers[0]
     assert (ranker.adversary.subspace_radius, ranker.alpha, ranker.tol) == (0.4, 0.5, 1e-6)
     cold = clone(estimator).set_params(adversary__subspace_radius=0.4, rho=0.1).fit(task.X, task.y, qid=task.qid)

@@ -1,6 +1,5 @@
 """Plausible hypotheticals: ranges, one-hot groups, fixed columns; in training, and in the regulariser as users ask for it."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -123,9 +122,7 @@ def test_fixed_columns_do_not_move_and_others_do():
 def test_an_item_outside_the_range_moves_towards_it_and_not_further_out():
     X, y, qid = task()
     X[:, 0] = np.where(np.arange(len(X)) % 2, 3.0, -3.0)
-    points, rows, _ = attacked(
-        X, y, qid, Ascent(feature_range=(-1.0, 1.0), **STEPS), metric=[[1.0, 0, 0, 0, 0, 0, 0]]
-    )
+    points, rows, _ = attacked(X, y, qid, Ascent(feature_range=(-1.0, 1.0), **STEPS), metric=[[1.0, 0, 0, 0, 0, 0, 0]])
     assert (np.abs(points[..., 0]) <= 3.0).all() and (np.abs(points[..., 0]) < 2.5).any()
     # From the end of its range an item has one way to go; none of them is lost.
     assert (np.abs(points[..., 0] - rows[:, 0]).max(axis=0) > 0.5).all()

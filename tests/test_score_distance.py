@@ -181,7 +181,12 @@ def test_a_path_finds_its_grid_centered():
     task = make_task(sizes=(3,) * 20, seed=1)
     d = task.X.shape[1]
     path = senstir_path(
-        task.X, task.y, qid=task.qid, metric=[[1.0, *[0.0] * (d - 1)]], n_rhos=3, alpha=1e-3,
+        task.X,
+        task.y,
+        qid=task.qid,
+        metric=[[1.0, *[0.0] * (d - 1)]],
+        n_rhos=3,
+        alpha=1e-3,
         adversary=ExactBox(score_distance="centered"),
     )
     assert (np.diff(path.rhos) > 0).all() and (np.diff(path.regularizers) < 0).all()
@@ -200,9 +205,7 @@ def test_the_ascent_comes_near_the_box_that_its_steps_reach(score, n):
     settings = {"adversary": adversary, "rho": 0.01, "max_iter": 1, "alpha": 0.0, "fair_start": 0.0}
     if score == "mlp":
         kind = MLPScore((3,))
-        ranker = SenSTIRRanker(
-            [[1, 1, 0, 0]], score_function=kind, **settings
-        )
+        ranker = SenSTIRRanker([[1, 1, 0, 0]], score_function=kind, **settings)
         ranker.fit(X, y, qid=qid)
         assert 0 < ranker.history_["regularizer"][0] < np.inf
         return

@@ -149,22 +149,6 @@ def test_all_scorers_in_one_search_need_no_requests(task, n_jobs):
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("kind", [np.asarray, list, lambda v: pd.Series(v, index=np.arange(len(v))[::-1])])
-@pytest.mark.parametrize("name", ["ndcg_scorer", "kendall_tau_scorer", "neg_group_exposure_difference_scorer"])
-def test_single_scorer_gets_the_rows_of_the_test_fold(name, kind, task):
-    X, y, metadata = task
-    scorer, cv = READY_MADE[name], QueryKFold(3)
-    params = wanted(scorer, metadata)
-    given = {key: value if key == "X_hypothetical" else kind(value) for key, value in params.items()}
-    found = cross_validate(Ridge(), X, y, cv=cv, scoring=scorer, params=given, error_score="raise")["test_score"]
-    expected = []
-    for train, test in cv.split(X, y, metadata["qid"]):
-        model = Ridge().fit(X[train], y[train])
-        expected.append(scorer(model, X[test], y[test], **{key: value[test] for key, value in params.items()}))
-    np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("form", ["rows", "dict", "Series by id", "setting"])
 def test_query_weights_by_row_are_cut_with_the_rows_and_by_id_handed_on(form, task):
     X, y, metadata = task
@@ -530,7 +514,6 @@ PIPELINES = {
     "step behind another": lambda: make_pipeline(
         StandardScaler(with_std=False), CentredInQueries(), "passthrough", Ridge()
     ),
-    "pipeline in a pipeline": lambda: make_pipeline(Pipeline([("inner", CentredInQueries())]), Ridge()),
     "last step is a pipeline": lambda: Pipeline([("no", None), ("all", make_pipeline(CentredInQueries(), Ridge()))]),
     "columns": lambda: make_pipeline(ColumnTransformer([("all", CentredInQueries(), [0, 1, 2])]), Ridge()),
 }

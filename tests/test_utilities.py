@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from utilities_under_test import TABLES, UTILITIES, WHOLE
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
@@ -205,11 +204,6 @@ def test_the_deterministic_solver_maximises_what_it_is_given():
 
     assert objective(2, fits[2]) > objective(2, fits[None]) + 1e-5
     assert objective(None, fits[None]) > objective(None, fits[2]) + 1e-5
-
-
-def test_parameters_of_a_utility_are_searched_as_any_other():
-    ranker = PlackettLuceRanker(utility=NDCG(k=5))
-    assert clone(ranker).set_params(utility__k=3).utility.k == 3 and ranker.utility.k == 5
 
 
 def test_the_highest_grade_of_err():
