@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside, write_beside
-from skfairrank.model_selection._pick import mean_test_scores
+from skfairrank.model_selection import mean_test_scores
 
 
 @dataclass(eq=False, repr=False)

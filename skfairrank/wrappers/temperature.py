@@ -21,7 +21,7 @@ from skfairrank._checks import check_relevance, check_scores, names_queries, sto
 from skfairrank._random import as_generator
 from skfairrank._sensitive import check_groups
 from skfairrank.metrics._predictions import asks_for, ranking_scores, unwrapped
-from skfairrank.model_selection._split import folds_of_queries
+from skfairrank.model_selection import folds_of_queries
 from skfairrank.wrappers._base import Wrapper, check_labels, fit_clone
 from skfairrank.wrappers._curve import Curve
 from skfairrank.wrappers._rows import take
