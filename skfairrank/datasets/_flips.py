@@ -101,7 +101,7 @@ def _positions(n_columns: int, names: list | None, columns) -> tuple[int, int]:
 def _position(column, n_columns: int, names: list, columns: list) -> int:
     found = [k for k, name in enumerate(names) if name == column]
     found = found or [k for k, name in enumerate(names) if isinstance(name, str) and name.endswith(f"__{column}")]
-    if not found and isinstance(column, Integral) and -n_columns <= column < n_columns:
+    if not found and isinstance(column, (int, np.integer)) and -n_columns <= column < n_columns:
         found = [int(column) % n_columns]
     if len(found) == 1:
         return found[0]

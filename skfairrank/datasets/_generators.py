@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -180,7 +180,11 @@ def check_count(value, name: str, *, at_least: int = 1) -> int:
 
 def check_number(value, name: str, *, above=None, low: float = -math.inf, high: float = math.inf) -> float:
     """`value` as a float, if it lies in [low, high] and, where `above` is given, is larger than that."""
-    ok = isinstance(value, Real) and not isinstance(value, bool) and low <= value <= high  # false for NaN
+    ok = (
+        isinstance(value, (int, float, np.integer, np.floating))
+        and not isinstance(value, bool)
+        and low <= value <= high
+    )  # false for NaN
     if not ok or (above is not None and value <= above):
         bounds = f"in {'[' if above is None else '('}{low if above is None else above:g}, {high:g}]"
         raise ValueError(f"{name}={value!r}: give a number {bounds}.")

@@ -295,7 +295,7 @@ def _select(
         )
     is_required, enough = target >= required_relevance, queries.sizes >= min_documents
     relevant = np.logical_or.reduceat(queries.group(is_required), queries.offsets[:-1])
-    selected = [queries.rows(k) for k in np.flatnonzero(enough & relevant)]
+    selected = [queries.rows(k) for k in np.flatnonzero(enough & relevant).tolist()]
     if n_documents is not None:
         selected = [
             _sample(rows[is_required[rows]], rows[~is_required[rows]], n_documents, generator) for rows in selected
