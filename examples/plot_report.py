@@ -44,7 +44,7 @@ report = audit_report(
     X_test,
     test.target,
     qid=[f"opening {q + 1}" for q in test.qid],
-    X_hypothetical={"origin exchanged": X_twin},
+    hypotheticals={"origin exchanged": X_twin},
     sensitive_features=origin,
     item_names=[f"applicant {i % 10 + 1}" for i in range(len(test.target))],
     k=5,
