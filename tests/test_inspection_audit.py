@@ -246,6 +246,9 @@ def test_errors_say_what_to_do(task):
         audit(Weights(1, 0, 0), X, y, qid=qid, policy="sorted")
     with pytest.raises(TypeError, match="metric is a ndarray"):
         audit(Weights(1, 0, 0), X, y, qid=qid, metric=np.eye(3))
+    for masked in ({"X": np.ma.masked_less(X, 0)}, {"X": X, "hypotheticals": np.ma.masked_less(X, 0)}):
+        with pytest.raises(ValueError, match="mask"):
+            audit(Weights(1, 0, 0), y=y, qid=qid, **masked)
     with pytest.raises(ValueError, match="sensitive_features has 1 entries"):
         audit(Weights(1, 0, 0), X, y, qid=qid, sensitive_features=["a"])
 

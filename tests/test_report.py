@@ -123,17 +123,10 @@ def test_worst_queries_by_brute_force(full):
             order = rows[np.argsort(-scorer.predict(others[name][rows]))]
             assert items.set_index("row").loc[order, "hypothetical_rank"].tolist() == [1, 2, 3, 4, 5]
             assert (items["move"] == items["rank"] - items["hypothetical_rank"]).all()
-
-
-def test_what_a_hypothetical_changes_is_said_item_by_item(full):
-    report, _, X, *_ = full
-    worst = report.worst_queries()
     for item in worst[worst["hypothetical"] == "sex flipped"].itertuples():
         assert item.change == ("column 1: 1 → 0" if X[item.row, 1] == 1 else "column 1: 0 → 1")
     assert report.hypotheticals.loc[("blind", "sex flipped"), ["discordance", "rows_changed"]].tolist() == [0, 1]
-    assert report.hypotheticals.loc[("blind", "raised"), "rows_changed"] == pytest.approx(
-        83 / 125
-    )  # all but each third
+    assert report.hypotheticals.loc[("blind", "raised"), "rows_changed"] == 83 / 125  # all but each third
 
 
 def test_page_says_the_numbers_in_words(full, tmp_path):
@@ -438,15 +431,6 @@ def test_the_page_needs_an_extra_and_the_tables_do_not(name, monkeypatch):
     report = audit_report(Linear([1.0, 0.8]), X, y, qid=qid, hypotheticals=flip)
     with pytest.raises(ImportError, match=rf"needs {name}.*\[plots\]"):
         report._repr_html_()
-
-
-def test_fitted_hypotheticals_and_missing_values():
-    X, y, qid = task()
-    with_missing = np.where(np.arange(X.size).reshape(X.shape) % 17 == 0, np.nan, X)
-    trees = QueryRanker(LGBMRanker(n_estimators=3, random_state=0, n_jobs=1, verbose=-1)).fit(with_missing, y, qid=qid)
-    chosen = Hypotheticals(flip).fit(with_missing)
-    report = audit_report(trees, with_missing, y, qid=qid, hypotheticals=chosen)
-    assert 0 < report.hypotheticals["rows_changed"].iloc[0] < 1  # a missing value stays missing
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from skfairrank._candidates import (
     table_names,
     warn_of_no_effect,
 )
-from skfairrank._checks import check_scores
+from skfairrank._checks import check_scores, refuse_mask
 from skfairrank._queries import Queries
 from skfairrank.hypotheticals import Hypotheticals, _distinct
 from skfairrank.metrics._predictions import own_policy, ranking_scores
@@ -45,6 +45,7 @@ class Rankings:
 
     def __init__(self, rankers, X, *, qid, sensitive_features=None, n_rows=None):
         self.estimators = _by_name(rankers)
+        refuse_mask(X, "X")
         self.X = X if X is None or hasattr(X, "shape") else np.asarray(X)
         given = next(iter(self.estimators.values())) if X is None else X
         if n_rows is None and not _predicts(given):
@@ -150,6 +151,7 @@ class Rankings:
         if callable(given):
             return made_by(name, given, X, may_miss)
         source = name if name.startswith("X_hypothetical") else f"The hypothetical {name!r}"
+        refuse_mask(given, source)
         return check_candidates(source, X, given, may_miss)
 
     def table(self, reason: str):
