@@ -35,7 +35,6 @@ from skfairrank.inspection import (
     audit,
     fairness_certificate,
     invariance_regularizer,
-    nearest_queries,
     upper_confidence_bound,
 )
 from skfairrank.inspection._order_changes import STATISTICS, of_intervals
@@ -87,31 +86,20 @@ def test_bound_is_where_its_definition_says():
     assert left_side(bound * (1 + 1e-9)) >= 1 > left_side(bound * (1 - 1e-9))
 
 
-def test_the_definition_has_expectation_at_most_the_risk():
-    """Of zeros and ones with mean m, which have the largest expectation of all: each term is affine in each value."""
-    n, risk, bets, shares = 6, 0.1, np.array([1.0, 0.5]), np.array([0.3, 0.2])
-    k = np.arange(n + 1)
-    exact = np.r_[beta.ppf(1 - risk / 2, k[:-1] + 1, n - k[:-1]), 1.0]
-    for m in np.linspace(0.01, 0.99, 50):
-        wealth = shares @ ((1 + bets[:, None] * m / (1 - m)) ** (n - k) * (1 - bets[:, None]) ** k)
-        left = (exact <= m) + risk * wealth
-        assert binom.pmf(k, n, m) @ left <= risk + 1e-12
-    got = [upper_confidence_bound(np.r_[np.ones(j), np.zeros(n - j)], 1 - risk) for j in k]
-    for j in k[:-1]:  # and these are the terms that decide
-        at = got[j] * (1 + 1e-8)
-        assert (exact[j] <= at) + risk * shares @ ((1 + bets * at / (1 - at)) ** (n - j) * (1 - bets) ** j) >= 1 - 1e-6
+def hoeffding(x, w):
+    return min(1.0, w @ x / w.sum() + np.sqrt(np.log(20) / 2 * np.sum(w**2)) / w.sum())
 
 
-def test_weighted_bound_is_where_its_definition_says():
-    """Only the bets, with all of the risk, each in proportion to its weight."""
-    x, w, risk = np.array([0.3, 0.0, 1.0, 0.1]), np.array([1.0, 4.0, 2.0, 0.5]), 0.2
-
-    def wealth(m):
-        each = [np.prod(1 + bet * w / 4.0 * (m - x) / (1 - m)) for bet in (1.0, 0.5)]
-        return risk * (0.6 * each[0] + 0.4 * each[1])
-
-    bound = upper_confidence_bound(x, 1 - risk, weight=w)
-    assert wealth(bound * (1 + 1e-8)) >= 1 > wealth(bound * (1 - 1e-8))
+@pytest.mark.parametrize("rate", [0.0, 0.05, 0.2, 0.5, 0.95])
+@pytest.mark.parametrize("n", [10, 200])
+def test_weighted_bound_is_never_wider_than_hoeffdings(n, rate):
+    """One weight of 50 beside others of 1, weights that differ by chance; and bets win where the mean is small."""
+    rng = np.random.default_rng(n)
+    for weight in (np.r_[50.0, np.ones(n - 1)], rng.exponential(size=n), rng.uniform(1, 2, n)):
+        for x in ((rng.random(n) < rate).astype(float), np.full(n, rate)):
+            assert upper_confidence_bound(x, weight=weight) <= hoeffding(x, weight) + 1e-12
+    if n == 200 and rate == 0.05:  # values that vary little: the bets, with nearly all of the risk
+        assert upper_confidence_bound(np.full(n, rate), weight=weight) - rate < 0.35 * (hoeffding(x, weight) - rate)
 
 
 def draws(name, rng, shape):
@@ -140,11 +128,12 @@ def test_bound_covers_whatever_the_distribution(name, n):
     assert missed <= 200 * 0.2 + 3 * np.sqrt(200 * 0.2 * 0.8)
 
 
-def test_weighted_bound_covers_the_weighted_mean():
+@pytest.mark.parametrize("scale", [0.02, 0.2])
+def test_weighted_bound_covers_the_weighted_mean(scale):
     """Of expectations that differ from value to value, and go with the weights."""
     rng = np.random.default_rng(3)
     weight = rng.exponential(size=30)
-    means = np.clip(0.1 + 0.2 * weight, 0, 1)
+    means = np.clip(scale * (0.5 + weight), 0, 1)
     target = np.average(means, weights=weight)
     missed = sum(
         upper_confidence_bound((rng.random(30) < means).astype(float), 0.8, weight=weight) < target for _ in range(300)
@@ -170,12 +159,7 @@ def test_bound_grows_with_confidence_and_with_values_and_falls_with_their_number
     assert (np.diff(by_value) > 0).all() and by_value[-1] == 1.0
     assert upper_confidence_bound(np.tile(x, 4)) < upper_confidence_bound(x)
     assert upper_confidence_bound([1.0]) == 1.0 and upper_confidence_bound([0.0]) == pytest.approx(0.975)
-
-
-def test_many_values_are_rounded_by_fourier_transforms():
-    """3000 values of 1/2: what is rounded up is binomial, and the bound within its two standard errors or so."""
-    x = np.full(3000, 0.5)
-    assert 0.5 < upper_confidence_bound(x) < 0.5 + 3 / np.sqrt(3000)
+    assert 0.5 < upper_confidence_bound(np.full(3000, 0.5)) < 0.5 + 3 / np.sqrt(3000)  # rounded by Fourier transforms
 
 
 @pytest.mark.parametrize(
@@ -321,10 +305,6 @@ def test_weights_of_queries(task):
     w = [weight[q] for q in got.per_query["qid"]]
     assert got.value == pytest.approx(np.average(got.per_query["unfairness"], weights=w))
     assert got.upper_bound == upper_confidence_bound(got.per_query["unfairness"], weight=w)
-
-
-def test_names_are_escaped_in_html(task):
-    X, _, qid = task
     page = fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals={"<b>&": flip})._repr_html_()
     assert "<b>&" not in page and "&lt;b&gt;&amp;" in page
 
@@ -428,7 +408,6 @@ def test_bad_hypotheticals_are_named(task, bad, kind, match):
         (lambda X: X[:-1], ValueError, r"shape \(\d+, 3\).*each row of X needs its counterpart"),
         (lambda X: X.drop(columns="age"), ValueError, "shape"),
         (lambda X: X.rename(columns={"age": "years"}), ValueError, "years.*keep the columns"),
-        (lambda X: X[["sex", "age", "size"]], ValueError, "keep the columns"),
         (lambda X: X.assign(age=np.nan), ValueError, "missing values in column 'age'"),
         (
             lambda X: X.assign(sex=X["sex"].map({"f": "F", "m": "f"})),
@@ -498,14 +477,6 @@ def test_errors_say_what_to_do(task):
         fairness_certificate(ranker, X, metric=SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X), qid=qid)
 
 
-@pytest.mark.parametrize("metric", [None, SensitiveSubspaceMetric(), SensitiveSubspaceMetric(directions=[[0, 0, 1]])])
-def test_hypotheticals_learn_nothing_from_the_audited_queries(task, metric):
-    X, _, qid = task
-    steps = Hypotheticals(directions=True, metric=metric)
-    with pytest.raises(ValueError, match="fit it on training rows first"):
-        fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=steps)
-
-
 def test_a_certificate_that_says_nothing_says_so():
     X, ranker = np.arange(6.0).reshape(3, 2), LinearRegression().fit([[0.0, 0], [1, 0], [0, 1]], [0, 1, 2])
     with pytest.warns(UserWarning, match="3 rows is a query of its own"):
@@ -513,20 +484,6 @@ def test_a_certificate_that_says_nothing_says_so():
     for rows in (X, X.astype(object), pd.DataFrame(X)):
         with pytest.warns(UserWarning, match="'copied' changes no row"):
             fairness_certificate(ranker, rows, qid=[0, 0, 0], X_hypothetical={"copied": rows.copy()})
-
-
-def test_a_re_ranker_gets_the_groups_of_rows():
-    """The value is the share of pairs that its two lists have in another order."""
-    X, qid, group = np.array([[4.0], [3.0], [2.0], [1.0]]), [0, 0, 0, 0], ["m", "m", "f", "f"]
-    ranker = FrozenEstimator(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]))
-    ranker = DetConstSortRanker(ranker, proportions={"f": 0.5, "m": 0.5}).fit(X, [1, 0, 1, 0], qid=qid)
-    given = {"qid": qid, "hypotheticals": lambda X: -X}
-    found = fairness_certificate(ranker, X, sensitive_features=group, **given)
-    rank = ranker.rank(X, qid=qid, sensitive_features=group), ranker.rank(-X, qid=qid, sensitive_features=group)
-    turned = [(rank[0][i] - rank[0][j]) * (rank[1][i] - rank[1][j]) < 0 for i, j in combinations(range(4), 2)]
-    assert found.value == np.mean(turned) > 0
-    with pytest.raises(ValueError, match="sensitive_features is missing"):
-        fairness_certificate(ranker, X, **given)
 
 
 def test_hypotheticals_that_learn_must_have_learned_elsewhere(task):
@@ -540,15 +497,6 @@ def test_hypotheticals_that_learn_must_have_learned_elsewhere(task):
     metric = SensitiveSubspaceMetric(directions=[[0, 0, 2.0]]).fit(X)
     got = fairness_certificate(Weights(1, 1, 1), X, qid=qid, hypotheticals=steps, metric=metric)
     assert len(got.hypotheticals) == 1 and not hasattr(steps, "names_")
-
-
-def test_near_queries_of_training_rows(task):
-    X, _, qid = task
-    metric = SensitiveSubspaceMetric(directions=[[0, 0, 1.0]]).fit(X)
-    train = X + 0.3
-    rows = nearest_queries(X, train, qid=qid, qid_reference=qid, metric=metric).hypothetical(train)
-    got = fairness_certificate(Weights(1, 1, 1), X, qid=qid, X_hypothetical=rows)
-    assert got.hypotheticals == ["X_hypothetical"] and 0 < got.value < 1
 
 
 # Attacks

@@ -13,7 +13,7 @@ from skfairrank.inspection._displays import (
     TrainingHistoryDisplay,
 )
 from skfairrank.inspection._exposure_by_group import exposure_by_group
-from skfairrank.inspection._generalization import GeneralizationBound, generalization_bound
+from skfairrank.inspection._generalization import generalization_bound
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
 from skfairrank.inspection._report import AuditReport, audit_report
@@ -24,7 +24,6 @@ __all__ = [
     "AuditReport",
     "CertificateDisplay",
     "FairnessCertificate",
-    "GeneralizationBound",
     "NearestQueries",
     "PathDisplay",
     "RankDisplacementDisplay",

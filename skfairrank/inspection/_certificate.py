@@ -9,11 +9,14 @@ import pandas as pd
 
 from skfairrank._candidates import as_table
 from skfairrank._checks import warn_caller
+from skfairrank._random import as_generator
 from skfairrank.adversaries import ExactBox
+from skfairrank.adversaries._search import score_bounds
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
-from skfairrank.inspection._moves import unfairness_under_attack
-from skfairrank.inspection._order_changes import STATISTICS, Worst
+from skfairrank.inspection._invariance import METHODS, Items, exact_bounds
+from skfairrank.inspection._order_changes import STATISTICS, Worst, of_intervals
 from skfairrank.inspection._rankings import Rankings
+from skfairrank.metrics._predictions import unwrapped
 
 _MEANING = {
     "discordance": "pairs of items change order",
@@ -176,7 +179,8 @@ def fairness_certificate(
     with 95% confidence>
     """
     X = X if X is None else as_table(X)
-    check_statistic(statistic)
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic={statistic!r}: choose one of {list(STATISTICS)}.")
     confidence = check_confidence(confidence)
     if adversary is None and metric is not None and hypotheticals is None and X_hypothetical is None:
         adversary = ExactBox(feature_radius=0.0)
@@ -189,7 +193,7 @@ def fairness_certificate(
         for hypothetical in rankings.hypotheticals(hypotheticals, X_hypothetical, metric):
             worst.add(hypothetical.name, rankings.under(hypothetical)[name])
     if adversary is not None:
-        found = unfairness_under_attack(
+        found = _under_attack(
             ranker,
             X,
             s,
@@ -202,11 +206,6 @@ def fairness_certificate(
         )
         worst.add_values(adversary if isinstance(adversary, str) else type(adversary).__name__, found)
     return certificate_of(worst, confidence, rankings.queries.weights(query_weight))
-
-
-def check_statistic(statistic) -> None:
-    if statistic not in STATISTICS:
-        raise ValueError(f"statistic={statistic!r}: choose one of {list(STATISTICS)}.")
 
 
 def certificate_of(worst: Worst, confidence: float, weight=None) -> FairnessCertificate:
@@ -230,3 +229,38 @@ def certificate_of(worst: Worst, confidence: float, weight=None) -> FairnessCert
         ),
         hypotheticals=worst.names,
     )
+
+
+def _under_attack(ranker, X, s, queries, *, metric, adversary, method, statistic, random_state) -> np.ndarray:
+    """The statistic of each query under the worst moves of its items, shape (n_queries,)."""
+    if method not in METHODS:
+        raise ValueError(f"method={method!r}: choose one of {list(METHODS)}.")
+    ranker = unwrapped(ranker)
+    items = Items.of(ranker, X, queries.codes, metric)
+    bounds = exact_bounds(adversary, items)
+    if bounds.is_centered:
+        raise ValueError('A certificate compares scores as they are: give an adversary with score_distance="squared".')
+    if items.score.is_linear:
+        _check_linear(ranker, items.X @ items.theta, s)
+    if method == "auto" and items.score.is_linear and statistic == "score_change":
+        return bounds.of_sizes(items.theta, queries.sizes)
+    if not bounds.moves_items_alone:
+        raise ValueError(
+            f"{type(adversary).__name__} has one budget for all queries, of which it is known how far it changes linear scores, "
+            f"and not how it changes orders: for statistic={statistic!r}, and for other scores, give ExactBox() or ExactGaps()."
+        )
+    if method == "auto" and items.score.is_linear:
+        change = np.sqrt(2.0 * float(bounds.of_sizes(items.theta, [1])[0]))
+        return of_intervals(statistic, s, s - change, s + change, queries)
+    low, high = score_bounds(bounds, items.score, items.theta, items.X, as_generator(random_state))
+    return of_intervals(statistic, s, low, high, queries)
+
+
+def _check_linear(ranker, linear, s):
+    """The closed form reads `coef_`; the scores must follow from it, up to an intercept."""
+    rest = s - linear
+    if np.ptp(rest) > 1e-4 * max(float(np.abs(s).max()), 1e-300):
+        raise ValueError(
+            f"The scores of {type(ranker).__name__} are not X @ coef_ up to a constant, so that the closed form does not hold: "
+            "give hypotheticals."
+        )
