@@ -19,7 +19,7 @@ from skfairrank.inspection._spaces import steps_to_metric, transformed
 from skfairrank.metrics._exposure import exposure_difference, exposure_disparity
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._quality import kendall_tau, ndcg, warn_unless_order_matters
-from skfairrank.policies import Deterministic, PlackettLuce, expected_exposure, make_policy
+from skfairrank.policies import Deterministic, PlackettLuce, Policy, expected_exposure, make_policy
 from skfairrank.utilities import discounts
 
 
@@ -139,7 +139,7 @@ def audit(
     if hypotheticals is not None or X_hypothetical is not None:
         given = rankings.hypotheticals(hypotheticals, X_hypothetical, metric)
     else:
-        given = [] if metric is None else [_nearest(metric, rankings, qid)]
+        given = iter([] if metric is None else [_nearest(metric, rankings, qid)])
     worst = {name: Worst(s, rankings.queries, "discordance") for name, s in rankings.scores.items()}
     for hypothetical in given:
         for name, other in rankings.under(hypothetical).items():
@@ -172,7 +172,7 @@ def measures(rankings: Rankings, y, worst, groups, *, policy="deterministic", k=
     seed = int(random_state) if is_seed else int(as_generator(random_state).integers(2**63))
     sampled = {"n_samples": n_samples, "random_state": seed} if isinstance(policy, str) else {}
     in_order, drawn, shown = Deterministic(), PlackettLuce(1.0, n_samples, seed), make_policy(policy, **sampled)
-    policies = [in_order, drawn] if shown in (in_order, drawn) else [in_order, drawn, shown]
+    policies: list[Policy] = [in_order, drawn] if shown in (in_order, drawn) else [in_order, drawn, shown]
     table = discounts(int(queries.sizes.max()), k)
     everywhere, found = np.ones(queries.n_queries, bool), {}
     for name, s in rankings.scores.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -237,7 +238,7 @@ def _under_attack(ranker, X, s, queries, *, metric, adversary, method, statistic
         raise ValueError(f"method={method!r}: choose one of {list(METHODS)}.")
     ranker = unwrapped(ranker)
     items = Items.of(ranker, X, queries.codes, metric)
-    bounds = exact_bounds(adversary, items)
+    bounds: Any = exact_bounds(adversary, items)
     if bounds.is_centered:
         raise ValueError('A certificate compares scores as they are: give an adversary with score_distance="squared".')
     if items.score.is_linear:

@@ -128,7 +128,7 @@ def exposure_table(rankings: Rankings, y, attributes: dict, policy, k: int, weig
                     "share_of_items": (count / queries.sizes, everywhere),
                     "share_of_top": (first / places, everywhere),
                 }
-                row = {"n_items": int(count.sum()), "n_queries": int(here.sum())}
+                row: dict[str, float] = {"n_items": int(count.sum()), "n_queries": int(here.sum())}
                 for column, (values, defined) in measures.items():
                     one = PerQuery(values, defined, column, "", is_selective=True).weighted(weight)
                     row |= {column: one.mean, f"{column}_se": one.standard_error}

@@ -108,7 +108,7 @@ def generalization_bound(
     numbers = {"norm": B, "feature_diameter": D, "fair_diameter": D_X, "epsilon": eps, "metric_error": metric_error}
     for name, value in numbers.items():
         least_is_allowed = name == "metric_error"
-        if not (isinstance(value, Real) and (0 < value < np.inf or (least_is_allowed and value == 0))):
+        if not (isinstance(value, Real) and (0 < float(value) < np.inf or (least_is_allowed and value == 0))):
             raise ValueError(f"{name}={value!r}: give a finite number {'>=' if least_is_allowed else '>'} 0.")
     if B < length * (1.0 - 1e-12):
         raise ValueError(f"norm={B:g}: the weights have norm {length:g} and are not in the class.")

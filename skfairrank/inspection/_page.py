@@ -8,6 +8,7 @@ import re
 import warnings
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ def page(report, *, title: str, date: str | None, is_whole: bool) -> str:
         groups=_groups(report),
         tables=_tables(report),
         pictures=_pictures(report),
-        lists=[_worst_list(report, *key, items) for key, items in _lists(report)],
+        lists=[_worst_list(report, ranker, qid, items) for (ranker, qid), items in _lists(report)],
     )
 
 
@@ -273,19 +274,22 @@ def _pictures(report) -> dict:
     from skfairrank.inspection._plot import legend_outside
     from skfairrank.inspection._tradeoff import TradeoffDisplay
 
+    y: Any
+    labels: Any
     rankers, ndcg, groups = report.table.index, report.table[["ndcg", "ndcg_se"]].fillna(0.0), _groups(report)
     y, ylabel = [one.value for one in report.certificates.values()], "pairs that change order"
     for attribute, by_ranker in groups.items():
         if not y and not any(math.isnan(one["ratio"]) for one in by_ranker.values()):
             y = [1.0 - one["ratio"] for one in by_ranker.values()]
             ylabel = f"exposure lacked by the least exposed, by {_short(attribute)}"
+    labels = [_short(name) for name in rankers]
     pictures: dict = {"tradeoff": None, "certificates": []}
     if y and report.table["ndcg"].notna().all():
         display = TradeoffDisplay(
             ndcg["ndcg"],
             y,
             xerr=ndcg["ndcg_se"],
-            labels=[_short(name) for name in rankers],
+            labels=labels,
             xlabel="quality (NDCG)",
             ylabel=ylabel,
         )

@@ -103,7 +103,7 @@ class AuditReport:
             ", ".join([count(len(self.table), "ranker"), count(n_queries, "query", "queries"), count(n_items, "item")])
         ]
         for name, certificate in self.certificates.items():
-            seen, bound = percent(certificate.value), at_most(certificate.upper_bound)
+            seen, bound = percent(certificate.value), at_most(float(certificate.upper_bound or 0.0))
             found.append(f"{name}: {seen} of pairs change order, at most {bound} for new queries")
         return f"<AuditReport: {'; '.join(found)}>"
 
@@ -307,8 +307,8 @@ def _worst_items(worst: dict[str, Worst], sets, X, items, groups, n_worst: int) 
             "change": changes.get((name, query), ""),
         }
         found.append(pd.DataFrame(columns).sort_values("rank"))
-    columns = "ranker qid hypothetical unfairness row item group rank hypothetical_rank move change"
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns.split())
+    names = "ranker qid hypothetical unfairness row item group rank hypothetical_rank move change"
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=names.split())
 
 
 def _described(X, candidates, rows: np.ndarray) -> list[str]:

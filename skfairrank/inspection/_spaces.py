@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skfairrank.fair_metrics._linear import unfrozen
@@ -51,14 +53,12 @@ def _parts(estimator, steps=()):
             steps += (step,)
 
 
-def _has(part, metric) -> bool:
+def _has(part, metric: Any) -> bool:
     """Whether a part is the metric or uses it; also a copy, such as one that was pickled."""
     arrays = ("directions_", "basis_", "shrink_")
     return any(
         one is metric
-        or (
-            type(one) is type(metric) and all(np.array_equal(getattr(one, a, None), getattr(metric, a)) for a in arrays)
-        )
+        or (type(one) is type(metric) and all(np.array_equal(getattr(one, a, ()), getattr(metric, a)) for a in arrays))
         for one in map(unfrozen, (part, getattr(part, "metric_", None)))
     )
 
