@@ -1,15 +1,9 @@
 """Which differences are sensitive: directions by coefficients or difference, gaps, units, and attributes of every kind."""
 
-import datetime
-import decimal
-import enum
-import fractions
 import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.preprocessing import StandardScaler
@@ -276,88 +270,6 @@ def test_a_default_metric_that_misses_the_difference_says_so_once():
         SenSTIRRanker(SensitiveSubspaceMetric(direction="difference"), **fast).fit(X, HIRING.target, **given)
 
 
-# Attributes of every kind (case 23)
-
-AGES = np.random.default_rng(0).integers(18, 79, len(X))
-BORN = [datetime.date(2000, 1, 1) - datetime.timedelta(days=int(365 * age)) for age in AGES]
-NUMBERS = {
-    "ints": AGES,
-    "unsigned": AGES.astype(np.uint8),
-    "decimals": [decimal.Decimal(int(age)) for age in AGES],
-    "fractions": [fractions.Fraction(int(age), 7) for age in AGES],
-    "nullable": pd.array(AGES, dtype="Int64"),
-    "objects": AGES.astype(object),
-    "polars": pl.Series(AGES),
-    "polars decimal": pl.Series([decimal.Decimal(int(age)) for age in AGES]),
-    "pyarrow": pa.array(AGES),
-    "beside sex": pd.DataFrame({"sex": GROUP, "age": AGES})[["age"]],
-}
-
-
-@pytest.mark.parametrize("kind", NUMBERS)
-def test_a_number_of_any_kind_gives_one_direction(kind):
-    expected = fit(AGES.astype(float)).directions_
-    got = fit(NUMBERS[kind]).directions_
-    assert got.shape == (1, 5) and got == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "dates",
-    [
-        BORN,
-        pd.to_datetime(pd.Series(BORN)),
-        pd.to_datetime(pd.Series(BORN)).dt.tz_localize("UTC"),
-        np.array(BORN, dtype="datetime64[D]"),
-        pl.Series(BORN),
-        pa.array(BORN),
-    ],
-    ids=["objects", "datetime64", "with zone", "days", "polars", "pyarrow"],
-)
-def test_dates_are_numbers(dates):
-    days = np.array([(born - datetime.date(1900, 1, 1)).days for born in BORN], dtype=float)
-    assert fit(dates).directions_ == pytest.approx(fit(days).directions_, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        np.column_stack([np.where(GROUP, "f", "m"), AGES]),
-        AGES.astype(str),
-        pd.Series(AGES.astype(str), dtype="string"),
-        [born.isoformat() for born in BORN],
-        pl.Series(AGES.astype(str)),
-    ],
-    ids=["column_stack", "strings", "pandas strings", "dates", "polars"],
-)
-def test_numbers_written_as_text_are_refused(text):
-    with pytest.raises(ValueError, match=r"different numbers or dates written as text.*categorical"):
-        fit(text)
-
-
-def test_text_that_the_user_calls_categorical_is_a_set_of_classes():
-    codes = (AGES % 12).astype(str)
-    with pytest.raises(ValueError, match="numbers or dates written as text"):
-        fit(codes)
-    metric = fit(codes, categorical=True, direction="difference")
-    assert metric.gaps_ == pytest.approx(np.ptp([X[codes == c].mean(axis=0) for c in set(codes)], axis=0), rel=1e-9)
-
-
-def test_few_whole_numbers_are_amounts_with_a_warning_and_classes_where_said():
-    races = np.arange(len(X)) % 5
-    with pytest.warns(UserWarning, match=r"5 distinct whole numbers \(0, 1, 2, 3, 4\).*categorical=True"):
-        as_number = fit(races)
-    assert as_number.directions_.shape == (1, 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert fit(races, categorical=False).directions_.tolist() == as_number.directions_.tolist()
-        classes = fit(races, categorical=True, direction="difference")
-        names = fit(np.array(list("vwxyz"))[races], direction="difference")
-        frame = pd.DataFrame({"race": races, "children": races})
-        both = fit(frame, categorical=["race"], direction="difference")
-    assert classes.directions_ == pytest.approx(names.directions_, rel=1e-9)
-    assert len(both.directions_) == len(classes.directions_) + 1
-
-
 def test_columns_of_codes_are_told_from_numbers_too():
     rows = np.column_stack([np.arange(len(X)) % 4, X[:, 3:]])
     with pytest.warns(UserWarning, match="column 0.*4 distinct whole numbers"):
@@ -368,12 +280,6 @@ def test_columns_of_codes_are_told_from_numbers_too():
         SensitiveSubspaceMetric(sensitive_columns=[0], categorical=False).fit(rows)
     means = np.stack([rows[rows[:, 0] == c].mean(axis=0) for c in range(4)])
     assert metric.gaps_ == pytest.approx(np.ptp(means, axis=0), rel=1e-9)
-
-
-def test_what_categorical_names_must_be_there():
-    with pytest.raises(ValueError, match=r"categorical names 'rage'.*\['race'\]"):
-        fit(pd.DataFrame({"race": GROUP}), categorical=["rage"])
-    assert fit(np.where(GROUP, "f", "m"), categorical=False).gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
 
 
 # Projected out is out (case 21)
@@ -506,73 +412,9 @@ def test_a_projection_keeps_what_it_does_not_touch_to_the_bit():
     assert out[:, 0] == pytest.approx(expected, abs=1e-12) and out[:, 3] == pytest.approx(-expected, abs=1e-12)
 
 
-def test_classes_of_a_few_rows_are_warned_of():
-    groups = np.where(GROUP, "B", "A").astype(object)
-    groups[[3, 77]] = "other"
-    with pytest.warns(UserWarning, match=r"classes of very few rows \('other': 2\)"):
-        fit(groups.astype(str))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        [f"{20 + i % 40} years" for i in range(len(X))],
-        [f"{1 + i % 28:02d}.03.{1950 + i % 40}" for i in range(len(X))],
-        [f"03/{1 + i % 28:02d}/{1950 + i % 40}" for i in range(len(X))],
-        [f"{i % 30},5" for i in range(len(X))],
-        ["".join(np.random.default_rng(i).choice(list("abcdefghij"), 8)) for i in range(len(X))],  # a name for each row
-    ],
-    ids=["years", "German dates", "American dates", "commas", "names"],
-)
-def test_text_of_many_values_is_no_set_of_classes(text):
-    from skfairrank.metrics import group_exposure_difference
-
-    with pytest.raises(ValueError, match="written as text.*categorical|names of rows.*categorical"):
-        fit(text)
-    if text[0][0].isalpha():
-        return  # a metric may compare as many groups as there are rows
-    with pytest.raises(ValueError, match="written as text.*categorical"):
-        group_exposure_difference(X[:, 0], qid=HIRING.qid, sensitive_features=text)
-    labels = pd.Categorical(text)
-    assert group_exposure_difference(X[:, 0], qid=HIRING.qid, sensitive_features=labels) > 0
-
-
-def test_names_of_many_countries_are_classes():
-    countries = np.array([f"{a}{b}land" for a in "ABCDEFGH" for b in "aeiou"])[np.arange(len(X)) % 40]
-    assert fit(countries, direction="difference").gaps_.shape == (5,)
-
-
 @pytest.mark.parametrize("function", [np.log, np.square, lambda a: -np.sqrt(a), lambda a: 2 * a + 1])
 def test_a_column_that_grows_with_a_number_is_its_copy(function):
     ages = np.random.default_rng(0).integers(18, 80, len(X)).astype(float)
     rows = np.column_stack([X, function(ages)])
     with pytest.warns(UserWarning, match=r"Columns \[5\] of X"):
         assert fit(ages, rows).determining_columns_ == {"attribute 0": [5]}
-
-
-@pytest.mark.parametrize("categorical", [["race"], "race", [1], 1, [False, True, False]])
-def test_codes_are_named_beside_text_and_numbers(categorical):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"sex": np.where(GROUP, "f", "m"), "race": rng.integers(0, 5, len(X)), "age": AGES})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        metric = fit(frame, categorical=categorical, direction="difference")
-    alone = fit(frame["race"].astype(str), direction="difference")
-    assert len(metric.directions_) == 1 + len(alone.directions_) + 1
-
-
-def test_members_of_an_enumeration_are_classes():
-    kind = enum.Enum("kind", "f m")
-    whole = enum.IntEnum("whole", "a b c")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        metric = fit([kind(int(g) + 1) for g in GROUP])
-        three = fit([whole(i % 3 + 1) for i in range(len(X))], direction="difference")
-    assert metric.gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
-    names = fit(np.array(list("abc"))[np.arange(len(X)) % 3], direction="difference")
-    assert three.directions_ == pytest.approx(names.directions_, rel=1e-9)
-
-
-def test_attributes_of_one_name_are_told_apart():
-    frame = pd.DataFrame(np.column_stack([GROUP, np.arange(len(X)) % 2]), columns=["a", "a"])
-    assert list(fit(frame).difference_shares_) == ["attribute a (column 0)", "attribute a (column 1)"]

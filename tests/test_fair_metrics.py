@@ -6,9 +6,7 @@ import warnings
 import numpy as np
 import ot
 import pandas as pd
-import polars as pl
 import pytest
-from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -25,7 +23,7 @@ from skfairrank.fair_metrics import (
     MahalanobisMetric,
     check_fair_metric,
 )
-from skfairrank.fair_metrics._distances import distances_between, query_distance, shrink_along
+from skfairrank.fair_metrics._distances import query_distance, shrink_along
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.inspection import nearest_queries
 
@@ -167,35 +165,6 @@ def test_what_transform_leaves_constant_is_constant_to_the_bit(kind, seed):
     assert not WithoutOneDirection(v).fit(rows).transform(along).any()  # of nothing but v, nothing is left
 
 
-@pytest.mark.parametrize("sizes", [(5, 5, 5), (1, 4, 7), (2, 13, 3)], ids=str)
-@pytest.mark.parametrize("name", METRICS)
-def test_distances_of_queries_are_those_of_pot(name, sizes):
-    metric = fitted(name)
-    M, rng = metric.get_mahalanobis_matrix(), np.random.default_rng(0)
-    qid = rng.permutation(np.repeat(list("cab"), sizes))
-    rows, other = rng.normal(size=(len(qid), 4)), rng.normal(size=(9, 4))
-    other_qid = rng.permutation(np.repeat([8, 5], [5, 4]))
-    expected = [[pot(M, rows[qid == a], other[other_qid == b]) for b in (5, 8)] for a in "abc"]
-    assert metric.query_distances(rows, other, qid_X=qid, qid_Y=other_qid) == pytest.approx(
-        np.array(expected), abs=1e-10
-    )
-    among = [[pot(M, rows[qid == a], rows[qid == b]) for b in "abc"] for a in "abc"]
-    assert metric.query_distances(rows, qid_X=qid) == pytest.approx(np.array(among), abs=1e-10)
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_the_nearest_query_is_that_of_the_matrix(name):
-    metric = fitted(name)
-    M, qid = metric.get_mahalanobis_matrix(), np.repeat(np.arange(15), 4)
-    found = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
-    queries = X.reshape(15, 4, 4)
-    distance = np.array([[pot(M, a, b) for b in queries] for a in queries])
-    np.fill_diagonal(distance, np.inf)
-    assert found.distance == pytest.approx(distance.min(axis=1), abs=1e-10)
-    chosen = distance[np.arange(15), found.qid]
-    assert chosen == pytest.approx(distance.min(axis=1), abs=1e-10)
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_factors_are_in_order_and_directions_free(name):
     metric = fitted(name)
@@ -219,44 +188,25 @@ def test_clone_and_pickle_keep_what_they_should(name):
     assert restored.query_distances(X[:7]).tolist() == metric.query_distances(X[:7]).tolist()
 
 
-@pytest.mark.parametrize("output, kind", [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
 @pytest.mark.parametrize("name", WITH_NAMES)
-def test_set_output_keeps_names(name, output, kind):
+def test_names_of_features_are_kept_and_others_refused(name):
     frame = pd.DataFrame(X, columns=NAMES, index=np.arange(60) * 2)
-    metric = fitted(name, frame).set_output(transform=output)
+    metric, other = fitted(name, frame).set_output(transform="pandas"), frame[list("dcba")]
     out = metric.transform(frame)
-    assert isinstance(out, kind) and list(out.columns) == NAMES == metric.feature_names_in_.tolist()
-    assert np.asarray(out) == pytest.approx(fitted(name).transform(X), abs=1e-12)
-    if output == "pandas":
-        assert (out.index == frame.index).all()
-
-
-@pytest.mark.parametrize("name", WITH_NAMES)
-def test_features_of_other_names_are_refused(name):
-    frame = pd.DataFrame(X, columns=NAMES)
-    metric, other = fitted(name, frame), frame[list("dcba")]
+    assert list(out.columns) == NAMES == metric.feature_names_in_.tolist() and (out.index == frame.index).all()
+    np.testing.assert_allclose(out, fitted(name).transform(X), atol=1e-12)
     calls = [
         lambda: metric.transform(other),
         lambda: metric.query_distances(frame, other),
         lambda: nearest_queries(other, frame, qid=PEOPLE, qid_reference=PEOPLE, metric=metric),
         lambda: SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(other, GROUP, qid=PEOPLE),
-    ]
-    for call in calls:
-        with pytest.raises(ValueError, match="feature"):
-            call()
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_the_number_of_features_is_checked(name):
-    metric = fitted(name)
-    calls = [
         lambda: metric.transform(np.zeros((2, 3))),
-        lambda: metric.query_distances(np.zeros((2, 3))),
-        lambda: metric.query_distances(np.zeros((2, 4)), np.zeros((2, 5))),
+        lambda: metric.query_distances(X, np.zeros((2, 5))),
         lambda: SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X[:, :3], GROUP, qid=PEOPLE),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match="features"):
+        with warnings.catch_warnings(), pytest.raises(ValueError, match="feature"):
+            warnings.simplefilter("ignore")
             call()
     for pairs in (np.zeros((3, 2, 5)), np.zeros((3, 3, 4)), np.zeros((3, 4)), np.full((1, 2, 4), np.nan)):
         with pytest.raises(ValueError, match="pairs"):
@@ -277,46 +227,27 @@ def test_an_unfitted_metric_says_so(name):
     for call in calls:
         with pytest.raises(NotFittedError):
             call()
-    with pytest.raises(ValueError, match="that is not fitted, or is no fair metric"):
-        SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X, GROUP, qid=PEOPLE)
+    for other in (metric, PCA(2), PCA(2).fit(X)):
+        with pytest.raises(ValueError, match="that is not fitted, or is no fair metric"):
+            SenSTIRRanker(FrozenEstimator(other), max_iter=2).fit(X, GROUP, qid=PEOPLE)
 
 
-# Large queries
+# Queries
 
 
-@pytest.mark.parametrize("n, m", [(70, 61), (3, 1200)])
-def test_large_queries_are_measured_by_pot_as_small_ones_by_shortest_paths(n, m):
-    """Where each item stands four times, the distance is that of one for each."""
-    rng = np.random.default_rng(0)
-    Z, other = rng.normal(size=(n, 3)), rng.normal(size=(m, 3))
-    got = distances_between(Z, np.array([0, n]), other, np.array([0, m]))
-    assert got[0, 0] == pytest.approx(pot(np.eye(3), Z, other), rel=1e-10)
-    small, shifted = rng.normal(size=(30, 3)), rng.normal(size=(30, 3))
-    by_kernel = distances_between(small, np.array([0, 30]), shifted, np.array([0, 30]))
-    repeated = np.repeat(shifted, 4, axis=0)  # 30 x 120 pairs of items
-    assert distances_between(small, np.array([0, 30]), repeated, np.array([0, 120])) == pytest.approx(
-        by_kernel, rel=1e-10
-    )
-
-
-@pytest.mark.slow
-def test_a_thousand_items_of_one_size_are_an_assignment():
-    rng = np.random.default_rng(0)
-    Z, other = rng.normal(size=(1000, 3)), rng.normal(size=(1000, 3))
-    cost = cdist(Z, other, "sqeuclidean")
-    expected = cost[linear_sum_assignment(cost)].mean()
-    assert distances_between(Z, np.array([0, 1000]), other, np.array([0, 1000]))[0, 0] == pytest.approx(
-        expected, rel=1e-10
-    )
-
-
-def test_small_and_large_queries_in_one_table():
-    rng = np.random.default_rng(0)
-    sizes = [2, 90, 5, 64]
-    qid, rows = np.repeat(np.arange(4), sizes), rng.normal(size=(161, 4))
-    metric = fitted("full rank")
-    expected = [[pot(FULL, rows[qid == a], rows[qid == b]) for b in range(4)] for a in range(4)]
-    assert metric.query_distances(rows, qid_X=qid) == pytest.approx(np.array(expected), abs=1e-10)
+@pytest.mark.parametrize("name", METRICS)
+def test_distances_of_queries_are_those_of_pot(name):
+    """Of one size, of different ones, of one item, and of many."""
+    metric = fitted(name)
+    M, rng = metric.get_mahalanobis_matrix(), np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(list("cabd"), [5, 5, 1, 64]))
+    rows, other = rng.normal(size=(len(qid), 4)), rng.normal(size=(9, 4))
+    other_qid = rng.permutation(np.repeat([8, 5], [5, 4]))
+    expected = [[pot(M, rows[qid == a], other[other_qid == b]) for b in (5, 8)] for a in "abcd"]
+    got = metric.query_distances(rows, other, qid_X=qid, qid_Y=other_qid)
+    np.testing.assert_allclose(got, expected, atol=1e-10)
+    among = [[pot(M, rows[qid == a], rows[qid == b]) for b in "abcd"] for a in "abcd"]
+    np.testing.assert_allclose(metric.query_distances(rows, qid_X=qid), among, atol=1e-10)
 
 
 def test_a_plan_that_is_not_found_is_an_error():
@@ -372,12 +303,6 @@ def test_a_feature_along_which_a_matrix_is_zero_has_a_row_of_its_own():
     metric = MahalanobisMetric(P @ FULL @ P).fit(X)
     assert metric.directions_[0].tolist() == [1, 0, 0, 0] and metric.directions_[1, 0] == 0
     assert not metric.transform(X)[:, 0].any()
-
-
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_a_matrix_in_other_units_is_as_good(scale):
-    distance = MahalanobisMetric(FULL * scale).fit(X).pair_distance(PAIRS)
-    assert distance == pytest.approx(np.sqrt(scale) * MahalanobisMetric(FULL).fit(X).pair_distance(PAIRS), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -491,17 +416,11 @@ def test_pairs_that_teach_nothing_are_refused(pairs, comparable, message):
 RELEVANCE, QID = np.arange(60.0) % 3, np.repeat(np.arange(12), 5)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_a_frozen_metric_is_used_as_fitted(name):
-    """Nothing is learned again, whatever comes to fit."""
-    metric = fitted(name)
-    ranker = SenSTIRRanker(FrozenEstimator(metric), max_iter=30, random_state=0)
-    ranker.fit(X, RELEVANCE, qid=QID, sensitive_features=RELEVANCE)
-    assert ranker.metric_ is metric and np.isfinite(ranker.predict(X)).all()
-
-
 @pytest.mark.parametrize("name", ["given directions", "learned directions", "full rank", "singular", "a user's own"])
-def test_a_metric_that_is_not_frozen_is_cloned_and_fitted_on_the_training_rows(name):
+def test_a_frozen_metric_is_used_as_fitted_and_another_is_cloned_and_fitted(name):
+    frozen = fitted(name)
+    ranker = SenSTIRRanker(FrozenEstimator(frozen), max_iter=3)
+    assert ranker.fit(X, RELEVANCE, qid=QID, sensitive_features=RELEVANCE).metric_ is frozen  # nothing is learned again
     metric = clone(METRICS[name][0])
     ranker = SenSTIRRanker(metric, max_iter=3).fit(X, RELEVANCE, qid=QID, sensitive_features=GROUP)
     assert not hasattr(metric, "basis_")
@@ -623,11 +542,3 @@ def test_what_is_no_fair_metric_is_refused_with_a_sentence(kind):
     assert "metric" in str(caught.value)
     with pytest.raises((TypeError, ValueError), match="metric"):
         SenSTIRRanker(metric, max_iter=2).fit(X, RELEVANCE, qid=QID, sensitive_features=GROUP)
-
-
-def test_an_estimator_of_another_kind_is_no_metric_frozen_either():
-    for metric in (PCA(2), PCA(2).fit(X)):
-        with pytest.raises(ValueError, match="PCA that is not fitted, or is no fair metric"):
-            SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X, RELEVANCE, qid=QID)
-        with pytest.raises(NotFittedError, match="PCA that is not fitted, or is no fair metric"):
-            nearest_queries(X, X, qid=QID, qid_reference=QID, metric=metric)

@@ -4,11 +4,7 @@ Ids are read by `Queries.from_qid` (test_queries.py); here are relevances, score
 """
 
 import array
-import datetime
 from dataclasses import replace
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -120,126 +116,6 @@ def test_qid_is_needed_to_tell_queries_apart():
 def test_bad_relevances_are_refused(wrong, match):
     with pytest.raises(ValueError, match=match):
         ndcg_score(wrong, np.arange(5.0), qid=[0] * 5)
-
-
-class Sex(Enum):
-    MALE = "m"
-    FEMALE = "f"
-
-
-class Origin(Enum):
-    """Values that have no order among them: sorted by name."""
-
-    NORTH = None
-    SOUTH = 1
-
-
-def test_forms_of_two_groups(data):
-    letters = np.array(["A", "B"])[data.g]
-    forms = [
-        *(pd.DataFrame({"g": letters}), letters[:, None], pd.Index(letters), polars.DataFrame({"g": letters})),
-        *(pd.Categorical(letters), pd.DataFrame({"g": pd.Categorical(letters)})),
-        pd.Series(pd.Categorical(letters, categories=["B", "A"])),  # labels count by their value
-        *(pd.Series(data.g == 1, dtype="boolean"), [bool(g) for g in data.g], pa.array(data.g == 1)),
-        *(
-            pa.array(letters.tolist()),
-            pa.table({"g": letters.tolist()}),
-            pa.array(letters.tolist()).dictionary_encode(),
-        ),
-        pa.chunked_array([letters[:5].tolist(), letters[5:].tolist()]),
-        [Sex.MALE if g else Sex.FEMALE for g in data.g],
-        [Origin.SOUTH if g else Origin.NORTH for g in data.g],
-        *(array.array("i", data.g.tolist()), [Decimal(int(g)) for g in data.g], np.where(data.g, "1", "0")),
-        polars.Series(letters, dtype=polars.Categorical),
-        *(
-            np.array(labels)[data.g]
-            for labels in ([-1.0, 1.0], [0.25, 0.75], [np.int8(3), np.int8(9)], ["x" * 40, "y"])
-        ),
-    ]
-    expected = METRICS["sorted_disparity"](data)
-    for g in forms:
-        assert METRICS["sorted_disparity"](replace(data, g=g)) == expected, type(g)
-
-
-AGES = np.tile([23, 45, 31, 52, 61, 29, 33, 40, 57, 38, 26, 44, 36, 48, 50, 66, 21, 34, 42, 27, 30, 59], 5)
-BORN = [datetime.date(2024 - int(age), 1, 1) for age in AGES]
-CONTINUOUS = {
-    "ints": AGES,
-    "small unsigned ints": AGES.astype(np.uint8),
-    "objects": AGES.astype(object),
-    "nullable ints": pd.Series(AGES, dtype="Int64"),
-    "polars ints": polars.Series(AGES),
-    "pyarrow ints": pa.array(AGES),
-    "decimals": [Decimal(int(age)) for age in AGES],
-    "fractions": [Fraction(int(age), 3) for age in AGES],
-    "strings of numbers": AGES.astype(str),
-    "a column of strings": np.column_stack([AGES, AGES]).astype(str)[:, :1],
-    "dates": BORN,
-    "dates of NumPy": np.array(BORN, "M8[D]"),
-    "dates of polars": polars.Series(BORN),
-    "dates of pyarrow": pa.array(BORN),
-    "dates as strings": [str(date) for date in BORN],
-    "months": pd.PeriodIndex(BORN, freq="M"),
-    "durations": pd.to_timedelta(AGES, unit="D"),
-    "durations of Python": [datetime.timedelta(int(age)) for age in AGES],
-    "three fractions": np.resize([0.25, 0.5, 0.75], len(AGES)),
-    "three ints": np.resize([0, 1, 2], len(AGES)),
-    "three dates": np.resize(np.array(BORN[:3], "M8[D]"), len(AGES)),
-}
-
-
-@pytest.mark.parametrize("kind", CONTINUOUS)
-def test_continuous_attributes_are_refused_whatever_holds_them(kind):
-    """Case 23."""
-    match = r"continuous \(\d+ distinct values in 110 rows\).*astype\(str\).*Categorical|as text.*Categorical"
-    with pytest.raises(ValueError, match=match):
-        group_exposure_difference(np.arange(110.0), qid=np.arange(110) // 5, sensitive_features=CONTINUOUS[kind])
-
-
-GROUPS = {
-    "ten codes as text": np.resize(np.arange(10), 110).astype(str),
-    "twenty codes": pd.Categorical(np.resize(np.arange(20), 110)),
-    "two ints far apart": np.resize([3, 2**40], 110),
-    "names": [f"name {k}" for k in range(110)],
-    "a categorical of polars": polars.Series(AGES.astype(str)).cast(polars.Categorical),
-    "a categorical of pyarrow": pa.array(AGES.astype(str)).dictionary_encode(),
-    "bins": pd.cut(AGES.astype(float), 30),
-    "two dates": np.resize(np.array(BORN[:2], "M8[D]"), 110),
-    "words that read as numbers": np.resize(["nan", "inf", "one"], 110),
-    "an enumeration": np.resize(np.array(list(Enum("Third", {"A": 0.1, "B": 0.2, "C": 0.3})), object), 110),
-}
-
-
-@pytest.mark.parametrize("kind", GROUPS)
-def test_labels_are_groups(kind):
-    codes = pd.factorize(np.asarray(GROUPS[kind], dtype=object).ravel())[0]
-    by_name = np.char.add("group ", codes.astype(str))
-    s, qid = np.random.default_rng(0).normal(size=110), np.arange(110) // 5
-    found, expected = (group_exposure_difference(s, qid=qid, sensitive_features=g) for g in (GROUPS[kind], by_name))
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "wrong, match",
-    [
-        (["A", None, "B", "B"], "1 missing"),
-        ([0.0, 1.0, np.nan, np.nan], "2 missing"),
-        (pd.Series([0, 1, None, 1], dtype="Int64"), "1 missing"),
-        (pd.Categorical(["A", None, "B", "B"]), "1 missing"),
-        (pa.array([True, None, False, True]), "1 missing"),
-        (pd.DataFrame({"age": [0, 1, 0, 1], "sex": [0, 0, 1, 1]}), "2 columns"),
-        (pa.table({"age": [1, 2, 1, 2], "sex": [1, 1, 2, 2]}), "2 columns"),
-        (np.column_stack([["m", "f", "m", "f"], [23, 45, 31, 52]]), "2 columns"),
-        ("ABAB", "is the text 'ABAB': give one value per row"),
-        ([1, "1", 1, "1"], "several kinds"),
-        (np.array([b"ab", b"cd", b"ab", b"cd"], dtype="V2"), "records or raw bytes"),
-        ([[1], [1, 2], [3], [4]], "list in the place of a single value"),
-    ],
-    ids=str,
-)
-def test_bad_groups_are_refused(wrong, match):
-    with pytest.raises((ValueError, TypeError), match=match):
-        group_exposure_difference([4, 3, 2, 1], qid=[0] * 4, sensitive_features=wrong)
 
 
 def test_settings_are_checked():

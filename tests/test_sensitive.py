@@ -1,0 +1,258 @@
+"""`sensitive_features` of every kind, by one rule in fit and in metrics: groups, amounts, or an error with a remedy."""
+
+import datetime
+import decimal
+import enum
+import fractions
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skfairrank import GapBoostingRanker, SensitiveSubspaceMetric
+from skfairrank.inspection import exposure_by_group
+from skfairrank.metrics import group_exposure_difference
+
+pytestmark = pytest.mark.once
+
+N = 200
+X = np.random.default_rng(0).normal(size=(N, 4))
+CODES = np.arange(N) % 3
+AGES = np.random.default_rng(1).integers(18, 79, N)
+BORN = [datetime.date(2000, 1, 1) - datetime.timedelta(days=365 * int(age)) for age in AGES]
+NAMES = np.array(["asia", "europe", "oceania"])[CODES]
+TWO = NAMES == "asia"
+
+
+class Kind(enum.Enum):
+    FIRST, SECOND, THIRD = 0.1, 0.2, 0.3
+
+
+class Whole(enum.IntEnum):
+    FIRST, SECOND, THIRD = 1, 2, 3
+
+
+def learned(attribute, **settings):
+    """Gaps: of groups they depend on nothing but which rows belong together."""
+    return SensitiveSubspaceMetric(direction="difference", **settings).fit(X, sensitive_features=attribute)
+
+
+def compared(groups):
+    return group_exposure_difference(X[:, 0], qid=np.arange(N) // 10, sensitive_features=groups)
+
+
+GROUPS = {
+    "strings": NAMES,
+    "a list": NAMES.tolist(),
+    "objects": NAMES.astype(object),
+    "pandas strings": pd.Series(NAMES, dtype="string", index=np.arange(N)[::-1]),
+    "a column": NAMES[:, None],
+    "a frame": pd.DataFrame({"race": NAMES}),
+    "a dict": {"race": NAMES},
+    "categories in another order": pd.Categorical(NAMES, categories=["oceania", "asia", "europe"], ordered=True),
+    "categories of ints": pd.Series(pd.Categorical(CODES)),
+    "categories of floats": pd.DataFrame({"race": pd.Categorical(CODES / 4)}),
+    "codes as text": CODES.astype(str),
+    "intervals": pd.cut(CODES.astype(float), 3),
+    "members": [list(Kind)[code] for code in CODES],
+    "members that are ints": np.array([list(Whole)[code] for code in CODES], object),
+    "words that read as numbers": np.array(["inf", "nan", "one"])[CODES],
+    "polars": pl.Series("race", NAMES),
+    "polars categories": pl.Series(CODES.astype(str)).cast(pl.Categorical),
+    "a polars frame": pl.DataFrame({"race": NAMES}),
+    "pyarrow": pa.array(NAMES.tolist()),
+    "pyarrow, chunked": pa.chunked_array([NAMES[:50].tolist(), NAMES[50:].tolist()]),
+    "pyarrow categories of ints": pa.array(CODES).dictionary_encode(),
+    "a pyarrow table": pa.table({"race": NAMES.tolist()}),
+}
+TWO_GROUPS = {
+    "bools": TWO,
+    "a list of bools": [bool(flag) for flag in TWO],
+    "nullable bools": pd.array(TWO, dtype="boolean"),
+    "pyarrow bools": pa.array(TWO),
+    "two ints": np.where(TWO, 2**40, -3),
+    "two floats": np.where(TWO, 0.75, 0.25),
+    "two dates": np.where(TWO, np.datetime64("2020-01-01"), np.datetime64("2019-01-01")),
+}
+AMOUNTS = {
+    "ints": AGES,
+    "three ints": CODES,
+    "unsigned": AGES.astype(np.uint8),
+    "whole floats": AGES.astype(float),
+    "float16": (CODES / 4).astype(np.float16),
+    "a list": AGES.tolist(),
+    "objects": AGES.astype(object),
+    "nullable": pd.array(AGES, dtype="Int64"),
+    "decimals": [decimal.Decimal(int(age)) for age in AGES],
+    "fractions": [fractions.Fraction(int(age), 7) for age in AGES],
+    "polars": pl.Series(AGES),
+    "polars decimals": pl.Series([decimal.Decimal(int(age)) for age in AGES]),
+    "pyarrow": pa.array(AGES),
+    "pandas in pyarrow": pd.Series(AGES, dtype="int64[pyarrow]"),
+    "a frame": pd.DataFrame({"age": AGES}),
+    "dates": BORN,
+    "dates with a zone": pd.to_datetime(pd.Series(BORN)).dt.tz_localize("UTC"),
+    "NumPy's dates": np.array(BORN, dtype="M8[D]"),
+    "three dates": np.array(BORN[:3], "M8[D]")[CODES],
+    "polars dates": pl.Series(BORN),
+    "pyarrow dates": pa.array(BORN),
+    "months": pd.PeriodIndex(BORN, freq="M"),
+    "durations": pd.to_timedelta(AGES, unit="D"),
+}
+TEXTS = {
+    "numbers": AGES.astype(str),
+    "pandas strings": pd.Series(AGES.astype(str), dtype="string"),
+    "column_stack": np.column_stack([AGES, NAMES])[:, :1],
+    "polars": pl.Series(AGES.astype(str)),
+    "dates": [str(date) for date in BORN],
+    "German dates": [f"{1 + i % 28:02d}.03.{1950 + i % 40}" for i in range(N)],
+    "units": [f"{age} years" for age in AGES],
+    "commas": [f"{i % 30},5" for i in range(N)],
+}
+
+
+@pytest.mark.parametrize("kind", [*GROUPS, *TWO_GROUPS])
+def test_labels_are_groups_in_fit_and_in_metrics(kind):
+    given, codes = (GROUPS[kind], CODES) if kind in GROUPS else (TWO_GROUPS[kind], TWO.astype(int))
+    names = np.array(list("abc"))[codes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gaps = learned(given).gaps_
+    means = np.stack([X[codes == code].mean(axis=0) for code in np.unique(codes)])
+    np.testing.assert_allclose(gaps, np.ptp(means, axis=0), rtol=1e-9)
+    assert compared(given) == pytest.approx(compared(names), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", AMOUNTS)
+@pytest.mark.filterwarnings("ignore:.*which are taken for amounts")
+def test_more_than_two_numbers_are_an_amount_for_fit_and_refused_by_metrics(kind):
+    given = AMOUNTS[kind]
+    values = pd.Series(np.asarray(given).ravel())
+    if "three" in kind or kind == "float16":
+        expected = learned(CODES if kind != "three dates" else pd.Series(BORN[:3])[CODES].tolist())
+    elif "date" in kind or kind == "months":
+        expected = learned(-365.0 * AGES)
+    else:
+        expected = learned(AGES.astype(float))
+    got = learned(given)
+    tolerance = 1e-2 if kind == "months" else 1e-6
+    assert got.directions_.shape == (1, 4)
+    np.testing.assert_allclose(got.gaps_, expected.gaps_, atol=tolerance)
+    with pytest.raises(
+        ValueError, match=rf"continuous \(\d+ distinct values in {len(values)} rows\).*astype\(str\).*Categor"
+    ):
+        compared(given)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.filterwarnings("ignore:.*classes of very few rows", "ignore:Nothing is left to rank by")
+def test_numbers_and_dates_as_text_are_refused_unless_they_are_called_categories(kind):
+    text = TEXTS[kind]
+    for read in (learned, compared):
+        with pytest.raises(ValueError, match=r"different numbers or dates written as text.*categorical"):
+            read(text)
+    categories = pd.Categorical(np.asarray(text, dtype=object).ravel())
+    assert compared(categories) > 0 and learned(categories).gaps_.shape == (4,)
+    assert learned(text, categorical=True).gaps_.tolist() == learned(categories).gaps_.tolist()
+
+
+BAD = {
+    "None among strings": ([None, *NAMES[1:]], "1 missing values"),
+    "NaN among strings": ([np.nan, *NAMES[1:]], "1 missing values"),
+    "NaN": ([np.nan, *AGES[1:]], "1 missing values"),
+    "pd.NA": (pd.array([None, *AGES[1:]], "Int64"), "1 missing values"),
+    "categories": (pd.Categorical([None, *NAMES[1:]]), "1 missing values"),
+    "polars": (pl.Series([None, *NAMES[1:]]), "1 missing values"),
+    "pyarrow bools": (pa.array([None, *TWO[1:].tolist()]), "1 missing values"),
+    "a mask": (np.ma.array(CODES == 1, mask=np.arange(N) == 4), "1 masked values"),
+    "another length": (NAMES[:5], "5 entries for 200 rows"),
+    "three axes": (np.zeros((N, 2, 2)), "shape"),
+    "no column": (pd.DataFrame(index=range(N)), "no columns"),
+    "a name": ("race", "is the text 'race': give one value per row"),
+    "several kinds": (np.resize(np.array([1, "1"], object), N), "several kinds"),
+    "lists": ([[1]] * (N - 1) + [[1, 2]], "list in the place of a single value"),
+    "raw bytes": (np.resize(np.array([b"ab", b"cd"], "V2"), N), "records or raw bytes"),
+    "complex": (np.arange(N) * 1j, "complex"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_no_attribute_is_refused_by_both(kind):
+    given, message = BAD[kind]
+    for read in (learned, compared):
+        with pytest.raises((ValueError, TypeError), match=f"sensitive.features.*{message}"):
+            read(given)
+
+
+def test_metrics_compare_one_attribute_and_tables_several():
+    frame = pd.DataFrame({"race": NAMES, "sex": np.where(TWO, "f", "m")})
+    for given in (
+        frame,
+        pl.DataFrame({"race": NAMES, "sex": TWO}),
+        frame.to_numpy(),
+        pa.table({"a": NAMES.tolist(), "b": TWO}),
+    ):
+        with pytest.raises(ValueError, match="2 columns, one was expected"):
+            compared(given)
+    with pytest.raises(ValueError, match=r"sensitive_features is missing.*enable_metadata_routing"):
+        compared(None)
+    judged = {"y": np.ones(N), "qid": np.arange(N) // 10}
+    table = exposure_by_group(X[:, 0], sensitive_features=frame, **judged)
+    assert set(table.index.get_level_values("attribute")) == {"race", "sex"}
+    both = exposure_by_group(X[:, 0], sensitive_features={"race": NAMES, "sex": frame["sex"]}, **judged)
+    pd.testing.assert_frame_equal(both, table)
+    assert list(learned(frame).difference_shares_) == ["attribute race", "attribute sex"]
+    twice = frame.set_axis(["a", "a"], axis=1)
+    assert list(learned(twice).difference_shares_) == ["attribute a (column 0)", "attribute a (column 1)"]
+
+
+# What estimators say besides
+
+
+def test_few_whole_numbers_are_amounts_with_a_warning_and_groups_where_said():
+    with pytest.warns(UserWarning, match=r"3 distinct whole numbers \(0, 1, 2\).*categorical=True"):
+        as_number = learned(CODES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert learned(CODES, categorical=False).gaps_.tolist() == as_number.gaps_.tolist()
+        assert learned(CODES, categorical=True).gaps_ == pytest.approx(learned(NAMES).gaps_, rel=1e-9)
+
+
+@pytest.mark.parametrize("categorical", [["race"], "race", [1], 1, -2, [False, True, False]])
+def test_codes_are_named_beside_text_and_numbers(categorical):
+    frame = pd.DataFrame({"sex": np.where(TWO, "f", "m"), "race": CODES, "age": AGES})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric = learned(frame, categorical=categorical)
+    assert len(metric.directions_) == 1 + len(learned(NAMES).directions_) + 1
+    assert len(learned(frame.set_axis([2, 0, 1], axis=1), categorical=[0]).directions_) == len(
+        metric.directions_
+    )  # names first
+
+
+def test_what_categorical_names_must_be_there():
+    with pytest.raises(ValueError, match=r"categorical names 'rage'.*\['race'\]"):
+        learned(pd.DataFrame({"race": CODES}), categorical=["rage"])
+    with pytest.raises(ValueError, match="categorical is a mask of 2 entries"):
+        learned(NAMES, categorical=[True, False])
+    lightgbm = pytest.importorskip("lightgbm")
+    with pytest.warns(UserWarning, match="categorical=True in GapBoostingRanker"):
+        model = lightgbm.LGBMRanker(n_estimators=1, n_jobs=1, verbose=-1)
+        GapBoostingRanker(model).fit(X, CODES, qid=np.arange(N) // 10, sensitive_features=CODES)
+
+
+@pytest.mark.filterwarnings("ignore:Nothing is left to rank by")
+def test_names_of_rows_and_small_groups_are_no_groups_to_learn_from():
+    rows = ["".join(np.random.default_rng(i).choice(list("abcdefghij"), 8)) for i in range(N)]
+    with pytest.raises(ValueError, match=r"names of rows.*categorical"):
+        learned(rows)
+    assert compared(rows) > 0  # a metric may compare as many groups as there are rows
+    countries = np.array([f"{a}{b}land" for a in "ABCDEFGH" for b in "aeiou"])[np.arange(N) % 40]
+    assert learned(np.tile(countries, 1)).gaps_.shape == (4,)
+    groups = np.where(TWO, "A", "B").astype(object)
+    groups[[3, 77]] = "other"
+    with pytest.warns(UserWarning, match=r"classes of very few rows \('other': 2\)"):
+        learned(groups.astype(str))
