@@ -18,7 +18,7 @@ from enum import Enum
 import numpy as np
 import pandas as pd
 
-from skfairrank._checks import as_values, refuse_a_name, sorted_codes, warn_caller
+from skfairrank._checks import as_values, column_positions, refuse_a_name, sorted_codes, warn_caller
 
 NAME = "sensitive_features"
 _FEW_CODES = 10  # whole numbers of so few values are more often codes than amounts: estimators warn
@@ -102,7 +102,7 @@ def read_attributes(
     """
     columns = _columns(sensitive_features)
     names = [name for name, _ in columns]
-    said = said_of(names, categorical, f"attributes of {NAME}")
+    said = said_of(names, categorical)
     attributes = []
     for k, (name, values) in enumerate(columns):
         known_as = f"attribute {name}" + (f" (column {k})" if names.count(name) > 1 else "")
@@ -117,7 +117,7 @@ def read_column(values: np.ndarray, name: str, categorical: bool | None) -> Attr
     return _learnable(pd.Series(values), name, f"X ({name})", categorical, "SensitiveSubspaceMetric")
 
 
-def said_of(names: list, categorical, what: str) -> list[bool | None]:
+def said_of(names: list, categorical) -> list[bool | None]:
     """What the user says of each attribute with `categorical`: True (codes of groups), False (amounts), or None (nothing).
 
     Where some are listed, by name, position or a mask, the others are said to be amounts.
@@ -125,18 +125,9 @@ def said_of(names: list, categorical, what: str) -> list[bool | None]:
     if categorical is None or isinstance(categorical, (bool, np.bool_)):
         return [None if categorical is None else bool(categorical)] * len(names)
     listed = [categorical] if isinstance(categorical, (str, numbers.Integral)) else list(categorical)
-    if listed and all(isinstance(flag, (bool, np.bool_)) for flag in listed):
-        if len(listed) != len(names):
-            raise ValueError(f"categorical is a mask of {len(listed)} entries for {len(names)} {what}.")
-        return [bool(flag) for flag in listed]
-    chosen = set()
-    for name in listed:
-        if name in names:
-            chosen.add(names.index(name))
-        elif isinstance(name, numbers.Integral) and -len(names) <= int(name) < len(names):
-            chosen.add(int(name) % len(names))
-        else:
-            raise ValueError(f"categorical names {name!r}, which is not among the {what}: {names}.")
+    is_name = [one in names and not isinstance(one, (bool, np.bool_)) for one in listed]  # ints may be names
+    listed = [names.index(one) if known else one for one, known in zip(listed, is_name, strict=True)]
+    chosen = column_positions(listed, "categorical", len(names), names) if listed else []
     return [k in chosen for k in range(len(names))]
 
 

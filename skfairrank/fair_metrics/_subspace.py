@@ -180,14 +180,12 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             names = ["given"] * len(directions)
             gaps = np.abs(directions).max(axis=0)
         else:
-            if self.sensitive_columns is not None:
-                learned = self._learn_from_columns(X, y)
-            elif sensitive_features is not None:
-                learned = self._learn_from_features(X, y, sensitive_features)
+            if self.sensitive_columns is not None or sensitive_features is not None:
+                learned = self._learned(X, y, sensitive_features)
             elif warn:
                 warn_caller(
-                    "Nothing is treated as sensitive: the metric has no directions and no sensitive_columns, and fit got "
-                    "no sensitive_features. Distances are Euclidean.",
+                    "Nothing is treated as sensitive: the metric has no directions and no sensitive_columns, and fit got no "
+                    "sensitive_features. Distances are Euclidean."
                 )
             nothing = np.zeros((0, X.shape[1]))
             directions = np.vstack([nothing, *(rows for _, rows in learned)])
@@ -198,17 +196,14 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             raise ValueError("A sensitive direction has a length beyond 1e-100 to 1e100: rescale it.")
         zero = length == 0
         if zero.any():
-            warn_caller(
-                f"{int(zero.sum())} of {len(zero)} sensitive directions are zero, and have no effect.",
-            )
+            warn_caller(f"{int(zero.sum())} of {len(zero)} sensitive directions are zero, and have no effect.")
         self.directions_ = directions[~zero]
         self.gaps_ = gaps
         self._direction_names = [name for name, is_zero in zip(names, zero, strict=True) if not is_zero]
         self.basis_ = orthonormal_rows(self.directions_, self.rank_tolerance)
         self.shrink_ = np.ones(len(self.basis_))
-        self.difference_shares_ = {
-            difference.attribute.name: difference.share_within(self.basis_) for difference, _ in learned
-        }
+        shares = {difference.attribute.name: difference.share_within(self.basis_) for difference, _ in learned}
+        self.difference_shares_ = shares
         self._measure_from(X)
         self._find_determining_columns(X, learned, warn and uses_directions)
         if not uses_directions:
@@ -238,14 +233,10 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         """
         check_is_fitted(self, "basis_")
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        return MetricSummary.of(
-            names,
-            self.directions_,
-            self._direction_names,
-            self.gaps_,
-            self.difference_shares_,
-            self.determining_columns_,
-        )
+        directions = zip(self._direction_names, self.directions_, strict=True)
+        columns = {f"direction {k} ({name})": row for k, (name, row) in enumerate(directions)}
+        table = pd.DataFrame({**columns, "gap": self.gaps_}, index=pd.Index(np.asarray(names), name="feature"))
+        return MetricSummary(table, dict(self.difference_shares_), dict(self.determining_columns_))
 
     def _given_directions(self, n_features):
         directions = check_array(
@@ -258,29 +249,28 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             )
         return directions
 
-    def _learn_from_columns(self, X, y):
-        """(difference, directions) of each sensitive column: a direction among the columns not named, and its own axis."""
-        columns = self._column_positions()
-        names = [self._column_name(column) for column in columns]
-        said = said_of(names, self.categorical, "sensitive columns")
-        rest = np.ones(X.shape[1], bool)
-        rest[columns] = False
+    def _learned(self, X, y, sensitive_features):
+        """(difference, directions) of each attribute; directions of a sensitive column are among the others, and its own axis."""
+        among = np.ones(X.shape[1], bool)
+        if self.sensitive_columns is None:
+            attributes = read_attributes(sensitive_features, len(X), self.categorical)
+            columns = [None] * len(attributes)
+        else:
+            columns = self._column_positions()
+            among[columns] = False
+            names = [self._column_name(column) for column in columns]
+            attributes = [
+                read_column(X[:, column].astype(np.float64), f"column {name}", is_categorical)
+                for column, name, is_categorical in zip(columns, names, said_of(names, self.categorical), strict=True)
+            ]
         learned = []
-        for column, name, is_categorical in zip(columns, names, said, strict=True):
-            values = X[:, column].astype(np.float64)
-            attribute = read_column(values, f"column {name}", is_categorical)
+        for column, attribute in zip(columns, attributes, strict=True):
             difference, order = self._difference(X, y, attribute)
-            rows = self._directions_of(X, difference, order, rest)
-            gap = difference.gaps[column] if self.scale == "gap" else 1.0
-            learned.append((difference, np.vstack([rows, np.eye(X.shape[1])[[column]] * (gap if gap > 0 else 1.0)])))
-        return learned
-
-    def _learn_from_features(self, X, y, sensitive_features):
-        """(difference, directions) of each attribute."""
-        learned, everywhere = [], np.ones(X.shape[1], bool)
-        for attribute in read_attributes(sensitive_features, len(X), self.categorical):
-            difference, order = self._difference(X, y, attribute)
-            learned.append((difference, self._directions_of(X, difference, order, everywhere)))
+            rows = self._directions_of(X, difference, order, among)
+            if column is not None:
+                length = difference.gaps[column] if self.scale == "gap" else 1.0
+                rows = np.vstack([rows, np.eye(X.shape[1])[[column]] * (length if length > 0 else 1.0)])
+            learned.append((difference, rows))
         return learned
 
     def _difference(self, X, y, attribute):
@@ -378,12 +368,6 @@ class MetricSummary:
     table: pd.DataFrame
     shares: dict
     determining_columns: dict
-
-    @classmethod
-    def of(cls, features, directions, names, gaps, shares, determining_columns) -> MetricSummary:
-        columns = {f"direction {k} ({name})": row for k, (name, row) in enumerate(zip(names, directions, strict=True))}
-        table = pd.DataFrame({**columns, "gap": gaps}, index=pd.Index(np.asarray(features), name="feature"))
-        return cls(table, dict(shares), dict(determining_columns))
 
     @property
     def _sentences(self) -> list[str]:
