@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ class Attribute:
 
     name: str
     values: np.ndarray
-    labels: np.ndarray | None = None
+    labels: Any = None
 
     @property
     def is_numeric(self) -> bool:
@@ -174,7 +175,7 @@ def _learnable(values: pd.Series, name: str, place: str, categorical: bool | Non
             f"groups. Pass groups of them. If they are classes, say so: {remedy}."
         )
     members = np.bincount(codes)
-    small = np.flatnonzero((members < _SMALL_GROUP) & (members < len(codes) / 50)) if len(labels) > 2 else []
+    small: Any = np.flatnonzero((members < _SMALL_GROUP) & (members < len(codes) / 50)) if len(labels) > 2 else []
     if len(small):
         shown = ", ".join(f"{labels[k : k + 1].tolist()[0]!r}: {members[k]}" for k in small[:5])
         warn_caller(
@@ -216,6 +217,7 @@ def _columns(sensitive_features) -> list[tuple]:
             "(sklearn.set_config(enable_metadata_routing=True), in each thread) and pass it to fit, or as params=."
         )
     refuse_a_name(given, NAME)
+    columns: list[tuple]
     if isinstance(given, Mapping):
         columns = [(str(name), _series(values)) for name, values in given.items()]
     elif hasattr(given, "column_names") and hasattr(given, "to_pandas"):  # a pyarrow table

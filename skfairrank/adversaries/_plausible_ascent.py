@@ -6,6 +6,7 @@ import numpy as np
 
 from skfairrank.adversaries._general_ascent import GeneralAscent, Items, adam, affordable
 from skfairrank.adversaries._plausible import Plausible
+from skfairrank.fair_metrics._linear import orthonormal_rows
 
 __all__ = ["PlausibleAscent"]
 
@@ -27,9 +28,8 @@ class PlausibleAscent(GeneralAscent):
     def __init__(self, plausible: Plausible, score, raw, basis, shrink, n_numbers, **settings):
         super().__init__(score, raw, basis, shrink, n_numbers, **settings)
         self.plausible = plausible
-        _, lengths, rows = np.linalg.svd(raw, full_matrices=False)
         #: Orthonormal rows that span the directions.
-        self.span = rows[lengths > 1e-10 * lengths.max(initial=0.0)]
+        self.span = orthonormal_rows(raw[raw.any(axis=1)], 1e-10)
 
     def attack(self, batch, theta, multiplier, most_spent):
         items = Items(self.score, theta, batch, self.rho, self.is_centered)
