@@ -14,7 +14,7 @@ OLDEST := .venv-oldest/.installed-$(notdir $(PYTHON))
 
 # Tests draw without a screen, on every core there is, one thread each. Compiled kernels are cached beside the environment that
 # compiled them, and stay there from one run to the next.
-TEST_ENV = MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
+TEST_ENV = MPLBACKEND=Agg PYTHONHASHSEED=0 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/$(1)/numba-cache
 PYTEST = $(call TEST_ENV,$(1)) $(1)/bin/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: help setup demo test lint format coverage docs test-once test-oldest dist bench clean

@@ -250,7 +250,7 @@ class Incomplete:
     def values(self, theta, X): ...
 
 
-@pytest.mark.parametrize("score", [QuadraticScore, Incomplete(), "cubic", 3, None], ids=str)
+@pytest.mark.parametrize("score", [QuadraticScore, Incomplete(), "cubic", 3, None], ids=range(5))
 def test_what_is_no_score_is_refused(score):
     with pytest.raises((TypeError, ValueError), match="score_function"):
         PlackettLuceRanker(score_function=score, **FAST).fit(TASK.data, TASK.target, qid=TASK.qid)

@@ -134,7 +134,7 @@ def predictions(estimator):
         return estimator.predict(X, **told)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_what_is_loaded_with_the_listed_types_predicts_the_same_bits(fitted, name):
     stored = skops.io.dumps(fitted[name])
     needed = skops.io.get_untrusted_types(data=stored)

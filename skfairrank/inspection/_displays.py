@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -332,7 +333,9 @@ class TemperatureDisplay:
         figsize = (6.4, 1.4 + 2.2 * len(names))
         self.axes_ = panels(ax, (1,) * len(names), figsize=figsize, display="TemperatureDisplay")
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
-        least = None if None in (self.sorted_ndcg, self.max_ndcg_loss) else self.sorted_ndcg - self.max_ndcg_loss
+        least = None
+        if self.sorted_ndcg is not None and self.max_ndcg_loss is not None:
+            least = self.sorted_ndcg - self.max_ndcg_loss
         bounds = {"ndcg": least, "disparity": self.max_disparity}
         settings = {"color": COLORS[0], "marker": ".", "linewidth": 1.6, "label": "policy", **line_params}
         self.lines_, self.bound_lines_ = {}, {}
@@ -376,7 +379,7 @@ class SensitiveDirectionsDisplay:
     legend_ : matplotlib Legend
     """
 
-    summary: object
+    summary: Any
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None, **plot_params):

@@ -174,7 +174,7 @@ def _score_and_metric(weights_or_ranker, metric):
             )
         if isinstance(ranker, BaseEstimator):
             check_is_fitted(ranker)
-        score = getattr(ranker, "score_function_", LinearScore())
+        score: Any = getattr(ranker, "score_function_", LinearScore())
         name = "coef_" if score.is_linear else "parameters_"
         if not hasattr(ranker, name):
             raise ValueError(

@@ -103,14 +103,14 @@ def write_beside(ax, xy, texts, colors) -> list:
             arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
             zorder=6,
         )
-        half = Text.get_window_extent(note).size / 2 + point  # without the line to its point
-        best = None
+        half = np.asarray(Text.get_window_extent(note).size) / 2 + point  # without the line to its point
+        best: tuple = (np.inf,)
         for gap in (5.0, 14.0, 24.0, 36.0, 50.0):
             for direction in ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)):
                 offset = np.array(direction) * (half + gap * point)
                 box = np.r_[place + offset - half, place + offset + half]
                 cost = sum(_overlap(box, other) for other in taken) + half.prod() * 4 - _overlap(box, ax.bbox.extents)
-                if best is None or cost < best[0]:
+                if cost < best[0]:
                     best = cost, offset, box, gap
             if best[0] < 1e-6:
                 break

@@ -155,9 +155,8 @@ class TradeoffDisplay:
         parameters = [key.removeprefix("param_") for key in cv_results if key.startswith("param_")]
         if annotate_by is None and len(parameters) == 1 and label_by is None:
             annotate_by = parameters[0]
-        systems, noted = (
-            None if name is None else _values(cv_results, name, parameters) for name in (label_by, annotate_by)
-        )
+        systems = None if label_by is None else _values(cv_results, label_by, parameters)
+        noted = None if annotate_by is None else _values(cv_results, annotate_by, parameters)
         finite = np.flatnonzero(np.isfinite(mean_x) & np.isfinite(mean_y))
         if not len(finite):
             raise ValueError(f"No candidate has finite mean test scores by both {x!r} and {y!r}.")
@@ -167,7 +166,9 @@ class TradeoffDisplay:
             system: noted is not None and all(_is_number(noted[k]) for k in order if of_system[k] == system)
             for system in of_system.values()
         }
-        order = np.array(sorted(order, key=lambda k: noted[k] if by_number[of_system[k]] else 0.0))
+        order = np.array(
+            sorted(order, key=lambda k: noted[k] if noted is not None and by_number[of_system[k]] else 0.0)
+        )
         chosen = np.flatnonzero(order == (-1 if best_index is None else best_index))
         names = {"xlabel": _name(x), "ylabel": _name(y)}
         return cls.from_predictions(
