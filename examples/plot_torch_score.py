@@ -108,7 +108,12 @@ else:
     torch.set_num_threads(1)  # batches are small
     X, y, qid, group = interaction_task(20 if quick else 150, seed=0)
     test = interaction_task(20 if quick else 200, seed=1)[:3]
-    settings = {"max_iter": 10 if quick else 250, "learning_rate": 0.04, "adversary": Ascent(full_n_steps=5), "random_state": 0}
+    settings = {
+        "max_iter": 10 if quick else 250,
+        "learning_rate": 0.04,
+        "adversary": Ascent(full_n_steps=5),
+        "random_state": 0,
+    }
     for rho in (0.0, 0.003, 0.01):
         ranker = SenSTIRRanker(rho=rho, score_function=TorchScore(make_module), **settings)
         points[rho] = judge(ranker.fit(X, y, qid=qid, sensitive_features=group), *test)

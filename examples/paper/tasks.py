@@ -33,9 +33,7 @@ from skfairrank.metrics import group_exposure_disparity, kendall_tau_score, ndcg
 
 def _attack(n_steps: int, *, fair_start: float, **settings: float) -> dict[str, Any]:
     """The ascent, of which all tasks have the same step size of the second phase and the same rule for lambda; and its start."""
-    ascent = Ascent(
-        subspace_n_steps=n_steps, full_n_steps=n_steps, full_step_size=0.001, dual_step="paper", **settings
-    )
+    ascent = Ascent(subspace_n_steps=n_steps, full_n_steps=n_steps, full_step_size=0.001, dual_step="paper", **settings)
     return {"adversary": ascent, "fair_start": fair_start}
 
 

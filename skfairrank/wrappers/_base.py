@@ -108,7 +108,7 @@ def fit_clone(estimator, X, y, **metadata):
 
     What takes no `qid`, or takes queries in the way of its library, is fitted inside of a `QueryRanker`.
     """
-    from skfairrank.wrappers.query_ranker import QueryRanker
+    from skfairrank.wrappers._query_ranker import QueryRanker
 
     if isinstance(estimator, FrozenEstimator):
         return estimator

@@ -23,7 +23,7 @@ from skfairrank.utilities import UTILITIES, make_utility
 from skfairrank.wrappers._base import Wrapper, library_of, silent_of_made_up_names
 from skfairrank.wrappers._objective import FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
 from skfairrank.wrappers._rows import Blocks, as_known, as_rows
-from skfairrank.wrappers.query_ranker import query_argument
+from skfairrank.wrappers._query_ranker import query_argument
 
 _N_REPORTS = 20
 _REMEDIES = {
