@@ -127,14 +127,18 @@ class FAStarRanker(GroupReRanker):
         return corrected_alpha(n if self.k is None else min(n, self.k), float(self.p), float(self.alpha))
 
     def _marks(self, labels):
-        marks = labels == self.protected
+        marks = np.array([label == self.protected for label in labels.tolist()])
         # There may be no protected item in these queries. But labels of which none is known are written in another way.
-        if not np.any(marks) and not (self.groups_ is not None and set(labels.tolist()) & set(self.groups_.tolist())):
+        if self.groups_ is not None:
+            is_strange = not set(labels.tolist()) & set(self.groups_.tolist())
+        else:
+            is_strange = len(labels) > 1 or isinstance(labels[0], str) != isinstance(self.protected, str)
+        if is_strange and not marks.any():
             raise ValueError(
                 f"protected={self.protected!r} is none of the groups of these rows, {_shown(labels)}: write labels alike. If the "
                 "group is really absent here, give fit sensitive_features, so that its labels are known."
             )
-        return np.broadcast_to(marks, len(labels))
+        return marks
 
     def _order(self, s, marks):
         by_score = np.argsort(-s, kind="stable")

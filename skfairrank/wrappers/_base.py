@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from collections.abc import Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -70,6 +71,8 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         library, taken = library_of(estimator), inspect.signature(estimator.fit).parameters
         if eval_set is None or (argument is None and "eval_X" not in taken):
             return arguments
+        if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple):
+            eval_set, eval_qid = [eval_set], None if eval_qid is None else [eval_qid]
         _check_pairs(eval_set)
         if argument is None:
             eval_qid = [np.zeros(_num_samples(y)) for _, y in eval_set]
@@ -88,13 +91,13 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             ys.append(by_query(as_labels(y, X, name=f"y of eval_set[{k}]"), queries[k]))
         for name in library.per_eval_set:
             values = arguments.get(name)
-            if values is not None:
-                if not isinstance(values, list | tuple) or len(values) != len(Xs):
-                    raise ValueError(
-                        f"{name} is {values!r}: give a list with one entry for each of {len(Xs)} evaluation sets."
-                    )
-                values = enumerate(values)
-                arguments[name] = [by_query_if_per_row(value, queries[k], f"{name}[{k}]") for k, value in values]
+            if values is None:
+                continue
+            if isinstance(values, Mapping):  # LightGBM takes them by the number of the set
+                values = [values.get(k) for k in range(len(Xs))]
+            if not isinstance(values, list | tuple) or len(values) != len(Xs):
+                raise ValueError(f"{name} is no list of {len(Xs)} entries: give one for each evaluation set.")
+            arguments[name] = [by_query_if_per_row(v, queries[k], f"{name}[{k}]") for k, v in enumerate(values)]
         known = estimator.get_params() | arguments
         return arguments | library.evaluation(argument, Xs, ys, queries, taken, known)
 

@@ -143,13 +143,13 @@ class Library:
         estimator.set_params(**dict.fromkeys(given, not_negligible(weights.to_numpy() * own)))
         return arguments
 
-    def refuse_missing(self, X, estimator, needs: str) -> None:
-        """Raise ValueError where a column of numbers holds what the model takes for missing."""
+    def refuse_missing(self, X, estimator) -> None:
+        """Raise ValueError where a column holds what the model takes for missing, and a fair metric would not."""
         parameters = parameters_of(estimator)
         for j, column in enumerate(columns_of(X, self.absent)):
             if self.as_seen(column, parameters).isna().any():
                 raise ValueError(
-                    f"X has missing values in column {j}, as {self.name} reads it, and {needs} all columns: fill them."
+                    f"X has missing values in column {j} as {self.name} reads it, and no metric does: fill them."
                 )
 
     # A foreign objective
@@ -201,6 +201,13 @@ def not_negligible(weights: np.ndarray) -> list[float]:
 def own_weights(given, name: str, columns: pd.Index) -> np.ndarray:
     """The user's weights of the columns: a sequence, or a mapping from names or positions, where the others have 1."""
     own = pd.Series(1.0, index=columns)
+    if isinstance(given, str):  # CatBoost's "(1,0.5)" and "0:0.5,age:0.1", which scikit-learn can clone
+        try:
+            pairs = [part.rpartition(":") for part in given.strip("()").split(",")]
+            named = {int(key) if key.isdigit() else key: float(weight) for key, _, weight in pairs}
+        except ValueError as error:
+            raise ValueError(f'{name}={given!r}: give numbers as in "1,0.5", or "age:0.5,job:1" ({error}).') from error
+        given = named if ":" in given else [float(weight) for _, _, weight in pairs]
     if isinstance(given, Mapping):
         for column, weight in given.items():
             if column not in columns and not (isinstance(column, int | np.integer) and 0 <= column < len(columns)):

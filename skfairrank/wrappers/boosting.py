@@ -269,7 +269,7 @@ class SenSTIRBoostingRanker(Wrapper):
             return ()
         hypotheticals = self._hypotheticals(sensitive_features, X_hypothetical)
         if self.metric is not None or hypotheticals.needs_metric:
-            library.refuse_missing(X, self.estimator, "a metric measures")
+            library.refuse_missing(X, self.estimator)
         if self.metric is not None:
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
             self.metric_ = fit_metric(self.metric, X, sensitive_features, y, uses_directions=uses_directions)

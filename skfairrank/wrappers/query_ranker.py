@@ -93,7 +93,7 @@ class QueryRanker(Wrapper):
             Arguments of the model's own `fit`, in the order of the rows of X:
 
             - `eval_set`: list of pairs ``(X, y)``, and with it `eval_qid`, a list of the query ids of each; rows in any
-              order. The names are the same for all libraries.
+              order. (A single tuple ``(X, y)`` with its ids will do.) The names are the same for all libraries.
             - What has one entry per row (LightGBM's `sample_weight`, XGBoost's `base_margin`, CatBoost's
               `group_weight` ...) follows its rows when these are sorted, whatever holds it: a list, an array, a column of
               pandas, polars or pyarrow. What has as many entries as there are rows and no order (a dict, a set) is an error.
