@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -55,7 +55,7 @@ class RankingMixin:
     if TYPE_CHECKING:  # what the estimator brings
         n_queries_: int
 
-        def predict(self, X, **metadata) -> np.ndarray: ...
+        def predict(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]

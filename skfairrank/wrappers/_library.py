@@ -114,7 +114,8 @@ class Library:
 
     def named_categories(self, estimator, arguments: dict) -> set:
         """Names and positions of the columns that the model is told to take for categories."""
-        known, named = parameters_of(estimator) | arguments, set()
+        known = parameters_of(estimator) | arguments
+        named: set = set()
         for parameter in self.categorical:
             value = known.get(parameter)
             if value is None or (isinstance(value, str) and value == "auto"):

@@ -286,8 +286,9 @@ class SenSTIRBoostingRanker(Wrapper):
             if is_same(X, rows):
                 warn_of_no_effect(name)
             if self.metric is not None:
-                numbers = (check_array(table, dtype=[np.float64, np.float32], input_name=name) for table in (X, rows))
-                distances.append(queries.group(distances_of_rows(*numbers, self.metric_)))
+                own = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+                others = check_array(rows, dtype=[np.float64, np.float32], input_name=name)
+                distances.append(queries.group(distances_of_rows(own, others, self.metric_)))
             del rows  # before the next set is made
         return np.array(distances) if distances else None
 

@@ -240,8 +240,8 @@ class TemperatureRanker(Wrapper):
         """
         return check_scores(self._inner_scores(X, qid=qid)) / self.temperature_
 
-    def _scores(self, X, qid):
-        return self.predict(X, qid=qid)
+    def _scores(self, X, qid, **metadata):
+        return self.predict(X, qid=qid, **metadata)
 
 
 def _held_out_scores(estimator, data, train, test) -> np.ndarray:
