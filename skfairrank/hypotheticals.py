@@ -288,6 +288,9 @@ class _Sets:
     def __init__(self, X, makers: dict, bounds: Bounds | None):
         self.X, self.makers, self.bounds = X, makers, bounds
 
+    def __len__(self):
+        return len(self.makers)
+
     def __iter__(self):
         for name, make in self.makers.items():
             yield name, make() if self.bounds is None else self.bounds.clip(self.X, make())

@@ -100,7 +100,7 @@ CALLS = {
     "QueryShuffleSplit": lambda number: [
         fold[0].tolist() + fold[1].tolist()
         for fold in QueryShuffleSplit(
-            number(2), test_size=number(3), train_size=number(9), random_state=number(2)
+            number(2), test_size=3, train_size=9, random_state=number(2)
         ).split(X, y, qid=QID)
     ],
     "train_test_query_split": lambda number: train_test_query_split(

@@ -119,7 +119,7 @@ def test_training_is_algorithm_1(K, sizes, n_starts, n_plain, is_weighted):
     w, lambda_, history = reference.senstir(
         X, y, START, batches=drawn.batches, noise=drawn.noise, weights=drawn.weights, rho=0.7, n_plain=n_plain,
         starts=drawn.starts(np.random.default_rng(3), n_plain, n_starts, 0.02 if K else 0.01, K or 5),
-        raw=metric.directions_, basis=metric.basis_, adversary=Ascent(epsilon=0.01), steps=(0.01, 6, 0.01, 7), **settings,
+        raw=metric.directions_, basis=metric.basis_, epsilon=0.01, steps=(0.01, 6, 0.01, 7), **settings,
     )  # fmt: skip
     assert state.theta == pytest.approx(w, rel=1e-8, abs=1e-12)
     assert state.multiplier == pytest.approx(lambda_, rel=1e-7)

@@ -55,7 +55,7 @@ class RankingMixin:
     if TYPE_CHECKING:  # what the estimator brings
         n_queries_: int
 
-        predict: Any  # (X, **metadata) -> scores
+        def predict(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]

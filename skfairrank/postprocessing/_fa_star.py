@@ -101,7 +101,7 @@ class FAStarRanker(GroupReRanker):
         self.groups_ = None
         if sensitive_features is not None:
             self.groups_ = check_groups(sensitive_features, queries.n_rows, compared_by="FAStarRanker")[0]
-            if not _matches(self.groups_, self.protected).any():
+            if self.protected not in self.groups_.tolist():
                 raise ValueError(f"protected={self.protected!r} is none of the groups: {_shown(self.groups_)}.")
         self.alpha_ = self._level(int(queries.sizes.max()))
 
@@ -127,19 +127,16 @@ class FAStarRanker(GroupReRanker):
         return corrected_alpha(n if self.k is None else min(n, self.k), float(self.p), float(self.alpha))
 
     def _marks(self, labels):
-        marks = _matches(labels, self.protected)
-        if marks.any():
-            return marks
+        marks = np.array([label == self.protected for label in labels.tolist()])
         # There may be no protected item in these queries. But labels of which none is known are written in another way.
         if self.groups_ is not None:
-            is_strange = not any(_matches(labels, label).any() for label in self.groups_.tolist())
+            is_strange = not set(labels.tolist()) & set(self.groups_.tolist())
         else:
             is_strange = len(labels) > 1 or isinstance(labels[0], str) != isinstance(self.protected, str)
-        if is_strange:
-            known = "" if self.groups_ is None else f", and fit saw {_shown(self.groups_)}"
+        if is_strange and not marks.any():
             raise ValueError(
-                f"protected={self.protected!r} is none of the groups of these rows, {_shown(labels)}{known}: write labels "
-                "alike. If the group is really absent here, give fit sensitive_features, so that its labels are known."
+                f"protected={self.protected!r} is none of the groups of these rows, {_shown(labels)}: write labels alike. If the "
+                "group is really absent here, give fit sensitive_features, so that its labels are known."
             )
         return marks
 
@@ -152,10 +149,6 @@ class FAStarRanker(GroupReRanker):
             order[i] = protected[p] if is_next else others[o]
             p, o = p + is_next, o + (not is_next)
         return order
-
-
-def _matches(labels, label) -> np.ndarray:
-    return np.array([bool(other == label) for other in labels.tolist()])
 
 
 def _shown(labels) -> str:

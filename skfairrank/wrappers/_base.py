@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -63,15 +64,14 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"{name} gave {len(scores)} scores for {_num_samples(X)} rows of X.")
         return scores
 
-    def _evaluation(self, estimator, argument, arguments: dict, taken, read=as_rows) -> dict:
+    def _evaluation(self, estimator, argument, arguments: dict, read=as_rows) -> dict:
         """The arguments of an estimator's `fit`, in which evaluation sets are as its library wants them."""
         eval_set, eval_qid = arguments.get("eval_set"), arguments.get("eval_qid")
         arguments = {name: value for name, value in arguments.items() if name != "eval_qid"}
+        library, taken = library_of(estimator), inspect.signature(estimator.fit).parameters
         if eval_set is None or (argument is None and "eval_X" not in taken):
             return arguments
-        library = library_of(estimator)
-        alone = isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple)
-        if alone:
+        if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple):
             eval_set, eval_qid = [eval_set], None if eval_qid is None else [eval_qid]
         _check_pairs(eval_set)
         if argument is None:
@@ -90,9 +90,14 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             Xs.append(by_query(X, queries[k]))
             ys.append(by_query(as_labels(y, X, name=f"y of eval_set[{k}]"), queries[k]))
         for name in library.per_eval_set:
-            if arguments.get(name) is not None:
-                values = enumerate(_one_for_each_set(arguments[name], len(Xs), name, alone))
-                arguments[name] = [by_query_if_per_row(value, queries[k], f"{name}[{k}]") for k, value in values]
+            values = arguments.get(name)
+            if values is None:
+                continue
+            if isinstance(values, Mapping):  # LightGBM takes them by the number of the set
+                values = [values.get(k) for k in range(len(Xs))]
+            if not isinstance(values, list | tuple) or len(values) != len(Xs):
+                raise ValueError(f"{name} is no list of {len(Xs)} entries: give one for each evaluation set.")
+            arguments[name] = [by_query_if_per_row(v, queries[k], f"{name}[{k}]") for k, v in enumerate(values)]
         known = estimator.get_params() | arguments
         return arguments | library.evaluation(argument, Xs, ys, queries, taken, known)
 
@@ -170,20 +175,3 @@ def _check_pairs(eval_set) -> None:
             f"eval_set holds a {wrong[0] if wrong else type(eval_set).__name__}, whose rows can't be sorted by query: give "
             "eval_set=[(X, y)] and eval_qid=[qid], rows in any order. They become what the library wants."
         )
-
-
-def _one_for_each_set(values, n_sets: int, name: str, alone: bool) -> list:
-    """A list with one entry for each evaluation set."""
-    if isinstance(values, Mapping):  # LightGBM takes them by the number of the set
-        unknown = [key for key in values if key not in range(n_sets)]
-        if unknown:
-            raise ValueError(
-                f"{name} has the key {unknown[0]!r}: its keys are the numbers of the evaluation sets, 0 to {n_sets - 1}."
-            )
-        return [values.get(k) for k in range(n_sets)]
-    if alone and not (isinstance(values, list | tuple) and len(values) == 1):
-        return [values]  # as bare as its evaluation set
-    if not hasattr(values, "__len__") or len(values) != n_sets:
-        found = len(values) if hasattr(values, "__len__") else f"a {type(values).__name__} and no list of"
-        raise ValueError(f"{name} has {found} entries for {n_sets} evaluation sets: give one each.")
-    return list(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from numbers import Integral, Real
 
 import numpy as np
@@ -22,8 +21,8 @@ from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.utilities import UTILITIES, make_utility
 from skfairrank.wrappers._base import Wrapper, library_of, silent_of_made_up_names
 from skfairrank.wrappers._objective import FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
-from skfairrank.wrappers._rows import Blocks, as_known, as_rows
 from skfairrank.wrappers._query_ranker import query_argument
+from skfairrank.wrappers._rows import Blocks, as_known, as_rows
 
 _N_REPORTS = 20
 _REMEDIES = {
@@ -205,23 +204,22 @@ class SenSTIRBoostingRanker(Wrapper):
             rho > 0, or y has negative values.
         """
         library = self._library(fit_params)
-        X = as_rows(X)  # as it is, since functions want it so
         X, y, queries = self._check_training_data(X, y, qid)
-        y = check_relevance(y)
-        model = clone(self.estimator)
-        if eval_set is not None:
-            argument, taken = query_argument(model), inspect.signature(model.fit).parameters
-            fit_params |= {"eval_set": eval_set, "eval_qid": eval_qid}
-            fit_params = self._evaluation(model, argument, fit_params, taken, read=lambda X: as_known(as_rows(X)))
+        y, model = check_relevance(y), clone(self.estimator)
+        fit_params |= {} if eval_set is None else {"eval_set": eval_set, "eval_qid": eval_qid}
+        fit_params = self._evaluation(model, query_argument(model), fit_params, read=lambda X: as_known(as_rows(X)))
         weight = queries.weights(query_weight)
         weight = np.ones(queries.n_queries) if weight is None else weight / weight.mean()
-        sets, adversary = self._attackable(X, y, queries, weight, sensitive_features, X_hypothetical)
-        y = queries.group(y)
+        sets = self._hypothetical_sets(X, y, sensitive_features, X_hypothetical, library)
+        adversary = None
+        if self.rho > 0:
+            distances = self._distances(X, sets, queries)
+            rho, epsilon = float(self.rho), float(self.epsilon)
+            adversary = ListAdversary(distances, queries.sizes, weight, rho=rho, epsilon=epsilon)
         objective = self._objective(y, queries, weight, adversary, library.n_rounds(model))
-        blocks, metric = Blocks(X, queries, sets, sets.n_sets), SortedUtility(make_utility(self.utility))
-        self.estimator_ = library.boost(model, blocks, y, queries.sizes, objective, metric, fit_params)
-        for name in sets.without_effect:
-            warn_of_no_effect(name)
+        metric = SortedUtility(make_utility(self.utility))
+        arguments = Blocks(X, queries, sets), queries.group(y), queries.sizes, objective, metric, fit_params
+        self.estimator_ = library.boost(model, *arguments)
         self.n_queries_ = queries.n_queries
         self.history_ = {name: np.array(values) for name, values in objective.history.items()}
         self.lambda_ = 0.0 if adversary is None else float(adversary.multiplier)
@@ -245,8 +243,8 @@ class SenSTIRBoostingRanker(Wrapper):
         return library
 
     def _objective(self, y, queries, weight, adversary, n_rounds) -> FairObjective:
-        """What the trees are grown on; `y` is grouped by query."""
-        tables = make_utility(self.utility).tables(y, queries.offsets)
+        """What the trees are grown on."""
+        tables = make_utility(self.utility).tables(queries.group(y), queries.offsets)
         gradient = make_gradient_of_trees(self.gradient, int(self.n_samples))
         gradient.check(queries, tables)
         warn_if_nothing_can_be_learned(queries.sizes, [(tables.gain, queries.offsets)])
@@ -264,12 +262,14 @@ class SenSTIRBoostingRanker(Wrapper):
         report = _reports(type(self).__name__, n_rounds) if self.verbose else None
         return FairObjective(batch, tables.discount, gradient, adversary, as_generator(self.random_state), report)
 
-    def _attackable(self, X, y, queries, weight, sensitive_features, X_hypothetical):
-        """The sets of hypothetical rows, and the adversary that chooses among them."""
+    def _hypothetical_sets(self, X, y, sensitive_features, X_hypothetical, library):
+        """Sets of hypothetical rows by name, made whenever they are iterated over."""
         self.hypotheticals_ = self.metric_ = None
         if self.rho == 0:
-            return _MeasuredSets(X, (), 0, None, queries), None
+            return ()
         hypotheticals = self._hypotheticals(sensitive_features, X_hypothetical)
+        if self.metric is not None or hypotheticals.needs_metric:
+            library.refuse_missing(X, self.estimator)
         if self.metric is not None:
             uses_directions = bool(hypotheticals.directions or hypotheticals.n_neighbors)
             self.metric_ = fit_metric(self.metric, X, sensitive_features, y, uses_directions=uses_directions)
@@ -277,10 +277,20 @@ class SenSTIRBoostingRanker(Wrapper):
         if self.metric is None:
             self.metric_ = hypotheticals.metric_
         self.hypotheticals_ = hypotheticals
-        made, n_sets = hypotheticals.candidates(X, X_hypothetical), len(hypotheticals.names(X_hypothetical))
-        sets = _MeasuredSets(X, made, n_sets, None if self.metric is None else self.metric_, queries)
-        rho, epsilon = float(self.rho), float(self.epsilon)
-        return sets, ListAdversary(sets.distances, queries.sizes, weight, rho=rho, epsilon=epsilon)
+        return hypotheticals.candidates(X, X_hypothetical)
+
+    def _distances(self, X, sets, queries) -> np.ndarray | None:
+        """d_X between each row and each of its hypothetical rows, query by query; None where they cost nothing."""
+        distances = []
+        for name, rows in sets:
+            if is_same(X, rows):
+                warn_of_no_effect(name)
+            if self.metric is not None:
+                own = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+                others = check_array(rows, dtype=[np.float64, np.float32], input_name=name)
+                distances.append(queries.group(distances_of_rows(own, others, self.metric_)))
+            del rows  # before the next set is made
+        return np.array(distances) if distances else None
 
     def _hypotheticals(self, sensitive_features, X_hypothetical) -> Hypotheticals:
         """An unfitted copy of what was given, or the default."""
@@ -306,8 +316,6 @@ class SenSTIRBoostingRanker(Wrapper):
         -------
         scores : ndarray of float, shape (n_rows,)
         """
-        if not predict_params:
-            return self._inner_scores(X)
         check_is_fitted(self)
         X = as_known(as_rows(X))
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -315,61 +323,13 @@ class SenSTIRBoostingRanker(Wrapper):
             return self.estimator_.predict(X, **predict_params)
 
 
-class _MeasuredSets:
-    """Sets of hypothetical rows, which are measured and compared with X while they are read; the last reading counts.
-
-    Parameters
-    ----------
-    X : table, shape (n_rows, n_features)
-    sets : iterable of (name, table)
-    n_sets : int
-    metric : fair metric or None
-        None: hypothetical rows cost nothing.
-    queries : Queries
-
-    Attributes
-    ----------
-    distances : list of ndarray of float, shape (n_rows,)
-        d_X between the rows of X and those of each set, query by query.
-    without_effect : list of str
-        The sets that are X itself.
-    """
-
-    def __init__(self, X, sets, n_sets, metric, queries):
-        self.X, self.sets, self.n_sets, self.metric, self.queries = X, sets, n_sets, metric, queries
-        self.distances: list[np.ndarray] = []
-        self.without_effect: list[str] = []
-
-    def __iter__(self):
-        self.distances.clear()
-        self.without_effect.clear()
-        for name, rows in self.sets:
-            if is_same(self.X, rows):
-                self.without_effect.append(name)
-            if self.metric is not None:
-                self.distances.append(self.queries.group(self._distances(name, rows)))
-            yield rows
-            del rows  # before the next set is made
-
-    def _distances(self, name, rows):
-        X, others = (
-            check_array(table, dtype=[np.float64, np.float32], input_name=source)
-            for table, source in ((self.X, "X"), (rows, name))
-        )
-        return distances_of_rows(X, others, self.metric)
-
-
 def _reports(name: str, n_rounds: int):
     """A function that prints progress now and then."""
-    every = max(1, -(-n_rounds // _N_REPORTS))
 
     def report(history) -> None:
-        done, last = len(history["utility"]), {key: values[-1] for key, values in history.items()}
-        if done % every == 0 or done == n_rounds:
-            print(
-                f"[{name}] round {done}/{n_rounds}  utility {last['utility']:.4f}  regularizer {last['regularizer']:.3g}  "
-                f"lambda {last['lambda']:.3g}",
-                flush=True,
-            )
+        done = len(history["utility"])
+        if done % max(1, -(-n_rounds // _N_REPORTS)) == 0 or done == n_rounds:
+            last = "  ".join(f"{key} {history[key][-1]:.4g}" for key in ("utility", "regularizer", "lambda"))
+            print(f"[{name}] round {done}/{n_rounds}  {last}", flush=True)
 
     return report

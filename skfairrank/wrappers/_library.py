@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from skfairrank._queries import Queries
+from skfairrank.wrappers._rows import columns_of
 
 NEGLIGIBLE = 1e-30  # smaller weights become 0; LightGBM can't read numbers much smaller than that
 _OF_QUERIES = re.compile("rank|ndcg|pair|query|lambdamart|stochasticfilter|groupquantile", re.IGNORECASE)
@@ -143,6 +144,15 @@ class Library:
         estimator.set_params(**dict.fromkeys(given, not_negligible(weights.to_numpy() * own)))
         return arguments
 
+    def refuse_missing(self, X, estimator) -> None:
+        """Raise ValueError where a column holds what the model takes for missing, and a fair metric would not."""
+        parameters = parameters_of(estimator)
+        for j, column in enumerate(columns_of(X, self.absent)):
+            if self.as_seen(column, parameters).isna().any():
+                raise ValueError(
+                    f"X has missing values in column {j} as {self.name} reads it, and no metric does: fill them."
+                )
+
     # A foreign objective
 
     def check_parameters(self, estimator, owner: str) -> None:
@@ -191,37 +201,23 @@ def not_negligible(weights: np.ndarray) -> list[float]:
 
 def own_weights(given, name: str, columns: pd.Index) -> np.ndarray:
     """The user's weights of the columns: a sequence, or a mapping from names or positions, where the others have 1."""
-    if given is None:
-        return np.ones(len(columns))
-    if isinstance(given, str):
-        given = _read_weights(given, name)
-    if not isinstance(given, Mapping):
-        own = np.asarray(given, dtype=np.float64)
-        if own.shape != (len(columns),):
+    own = pd.Series(1.0, index=columns)
+    if isinstance(given, str):  # CatBoost's "(1,0.5)" and "0:0.5,age:0.1", which scikit-learn can clone
+        try:
+            pairs = [part.rpartition(":") for part in given.strip("()").split(",")]
+            named = {int(key) if key.isdigit() else key: float(weight) for key, _, weight in pairs}
+        except ValueError as error:
+            raise ValueError(f'{name}={given!r}: give numbers as in "1,0.5", or "age:0.5,job:1" ({error}).') from error
+        given = named if ":" in given else [float(weight) for _, _, weight in pairs]
+    if isinstance(given, Mapping):
+        for column, weight in given.items():
+            if column not in columns and not (isinstance(column, int | np.integer) and 0 <= column < len(columns)):
+                raise ValueError(f"{name} names the column {column!r}, which is not among those of X: {list(columns)}.")
+            own.loc[column if column in columns else columns[column]] = weight
+    elif given is not None:
+        if isinstance(given, str) or np.shape(given) != (len(columns),):
             raise ValueError(
-                f"{name} has shape {own.shape} and X has {len(columns)} columns: give one weight for each column."
+                f"{name}={given!r}: give a tuple with one number for each of the {len(columns)} columns of X."
             )
-        return own
-    own = pd.Series(np.ones(len(columns)), index=columns)
-    for column, weight in given.items():
-        if column in columns:
-            own[column] = weight
-        elif isinstance(column, int | np.integer) and 0 <= column < len(columns):
-            own.iloc[int(column)] = weight
-        else:
-            raise ValueError(f"{name} names the column {column!r}, which is not among those of X: {list(columns)}.")
+        own[:] = given
     return own.to_numpy()
-
-
-def _read_weights(text: str, name: str):
-    """What CatBoost reads from text, the only form in which scikit-learn can clone it: "(1,0.5)", "0:0.5,age:0.1"."""
-    try:
-        parts = [part.rpartition(":") for part in text.strip("()").split(",")]
-        if not any(colon for _, colon, _ in parts):
-            return [float(weight) for _, _, weight in parts]
-        return {int(key) if key.isdigit() else key: float(weight) for key, _, weight in parts}
-    except ValueError as error:
-        raise ValueError(
-            f"{name} is the text {text!r}: give numbers with commas between them, one for each column, or pairs of name and "
-            f'number, as in "age:0.5,job:1" ({error}).'
-        ) from error

@@ -33,38 +33,17 @@ class LightGBM(Library):
     )
     fit_arguments = ("callbacks", "categorical_feature", "feature_name", "eval_names")
     refused = {
-        _OBJECTIVES: (
-            (None, "lambdarank"),
-            "the objective is utility minus rho times the regulariser; only lambdarank, the default, is understood as that",
-        ),
-        ("boosting_type", "boosting", "boost"): (
-            (None, "gbdt", "gbrt"),
-            "the adversary needs scores to which each round adds one tree: boosting_type must be 'gbdt'",
-        ),
+        _OBJECTIVES: ((None, "lambdarank"), "the objective is utility minus rho times the regulariser"),
+        ("boosting_type", "boosting", "boost"): ((None, "gbdt", "gbrt"), "each round must add one tree to the scores"),
         ("data_sample_strategy",): (
             (None, "bagging"),
-            "goss keeps rows with large gradients, and most hypothetical rows have none: use 'bagging'",
+            "goss drops rows without gradient, as most hypothetical rows are",
         ),
-        ("bagging_by_query",): (
-            (None, False),
-            "LightGBM grows no trees where whole queries are sampled for an objective that is not its own: leave it out, and "
-            "subsample takes rows",
-        ),
-        ("linear_tree", "linear_trees"): (
-            (None, False),
-            "linear trees keep all rows with their raw features, and fit leaves without gradient to nothing",
-        ),
-        (
-            "class_weight",
-            "is_unbalance",
-            "unbalance*",
-            "scale_pos_weight",
-            "pos_*bagging*",
-            "pos_sub*",
-            "neg_*bagging*",
-        ): (
+        ("bagging_by_query",): ((None, False), "LightGBM then grows no tree; without it subsample draws rows"),
+        ("linear_tree*",): ((None, False), "a linear fit in leaves without gradient fails"),
+        ("class_weight", "is_unbalance", "unbalance*", "scale_pos_weight", "pos_*bagging*", "pos_sub*", "neg_*"): (
             (None, False, 1.0),
-            "rows of a query have no weights or samples by their label: use query_weight in fit",
+            "rows have no weights by their label; queries have, by query_weight in fit",
         ),
         ("lambdarank_*", "label_gain", "sigmoid", "max_position"): (
             (None,),

@@ -5,7 +5,6 @@ the metric by which evaluation sets are judged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -160,9 +159,8 @@ class ListAdversary:
 
     Parameters
     ----------
-    distances : sequence of ndarray of float, each of shape (n_rows,)
-        d_X between each row and each of its hypothetical rows, >= 0. Empty: none of them costs anything. The first attack reads
-        them, so that they may be measured while the library reads the rows.
+    distances : ndarray of float, shape (n_hypotheticals, n_rows), or None
+        d_X between each row and each of its hypothetical rows, >= 0. None: nothing costs anything.
     sizes : ndarray of int64, shape (n_queries,)
         Rows of each query; rows are grouped by query.
     weight : ndarray of float64, shape (n_queries,)
@@ -173,15 +171,10 @@ class ListAdversary:
 
     def __init__(self, distances, sizes, weight, *, rho: float, epsilon: float):
         self.rho, self.epsilon = rho, epsilon
-        self.distances, self.sizes = distances, sizes
+        #: What each row costs of its query's d_Q, shape (n_hypotheticals, n_rows); None where no row costs anything.
+        self.shares = None if distances is None or not distances.any() else distances / np.repeat(sizes, sizes)
         self.row_weight = np.repeat(weight, sizes) / len(sizes)
         self.multiplier = 0.0
-
-    @cached_property
-    def shares(self) -> np.ndarray | None:
-        """What each row costs of its query's d_Q, shape (n_hypotheticals, n_rows); None where no row costs anything."""
-        costs_something = any(values.any() for values in self.distances)
-        return np.array(self.distances) / np.repeat(self.sizes, self.sizes) if costs_something else None
 
     def choose(self, h: np.ndarray, hypothetical: np.ndarray) -> Choice:
         """Attack scores.

@@ -100,7 +100,7 @@ class QueryRanker(Wrapper):
             - What has one entry per query (XGBoost's `sample_weight`) is given in sorted order of the query ids. (Where
               there are as many rows as queries, it is read row by row.)
             - The like for each evaluation set (`eval_sample_weight`, `sample_weight_eval_set` ...): a list with one entry
-              for each set, or a dict by the number of the set.
+              for each set.
             - `init_model`, `xgb_model`: a fitted `QueryRanker` or a fitted model of the library, which training goes on from.
             - Anything else is passed on as it is.
 
@@ -144,7 +144,7 @@ class QueryRanker(Wrapper):
                 arguments[name] = _model_to_go_on_from(arguments[name], name, estimator)
         if argument is not None:
             arguments = library.prepared(arguments, queries) | {argument: of_queries(argument, queries)}
-        arguments = self._evaluation(estimator, argument, arguments, inspect.signature(estimator.fit).parameters)
+        arguments = self._evaluation(estimator, argument, arguments)
         X = by_query(X, queries)
         arguments = self._prepared(estimator, X, arguments, sensitive_features, queries)
         self.estimator_ = fit_with_metadata(estimator, X, by_query(y, queries), metadata, **arguments)
@@ -231,22 +231,18 @@ def _models(estimator) -> Iterator:
 def _model_to_go_on_from(model, name: str, estimator):
     """The library's own model inside a fitted wrapper; what the library itself understands as it is."""
     given = type(model).__name__
-    if isinstance(model, Wrapper):
-        if not hasattr(model, "estimator_"):
-            raise NotFittedError(f"{name} is a {given} that is not fitted: fit it first, or leave {name} out.")
-        model = model.estimator_
-    if isinstance(model, FrozenEstimator):
-        model = model.estimator
-    if hasattr(model, "is_fitted") and not model.is_fitted():  # CatBoost; the others say so themselves
-        raise NotFittedError(
-            f"{name} is a {type(model).__name__} that is not fitted: fit it first, or leave {name} out."
-        )
-    if hasattr(model, "fit") and library_of(model) is not library_of(estimator):
+    inner = getattr(model, "estimator_", None) if isinstance(model, Wrapper) else model
+    inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
+    if inner is None or (
+        hasattr(inner, "is_fitted") and not inner.is_fitted()
+    ):  # CatBoost; the others say so themselves
+        raise NotFittedError(f"{name} is a {given} that is not fitted: fit it first, or leave {name} out.")
+    if hasattr(inner, "fit") and library_of(inner) is not library_of(estimator):
         raise ValueError(
             f"{name} is a {given}, which {type(estimator).__name__} can't go on from: give a fitted "
             f"{type(estimator).__name__}, or a fitted QueryRanker around one."
         )
-    return model
+    return inner
 
 
 def _refuse_other_names(fit_params) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -113,13 +113,12 @@ class Blocks:
     X : ndarray, DataFrame or sparse matrix, shape (n_rows, n_features)
     queries : Queries
         By which the rows of each block are sorted.
-    sets : iterable of tables like X
+    sets : sized iterable of (name, table like X)
         May be read several times; one at a time is asked for.
-    n_sets : int
     """
 
-    def __init__(self, X, queries: Queries, sets: Iterable, n_sets: int):
-        self.X, self.queries, self.sets, self.n_blocks = X, queries, sets, 1 + n_sets
+    def __init__(self, X, queries: Queries, sets):
+        self.X, self.queries, self.sets, self.n_blocks = X, queries, sets, 1 + len(sets)
         self.n_rows, self.shape = X.shape[0], (self.n_blocks * X.shape[0], X.shape[1])
 
     @property
@@ -128,7 +127,7 @@ class Blocks:
 
     def __iter__(self):
         yield self._block(self.X)
-        for rows in self.sets:
+        for _, rows in self.sets:
             yield self._block(rows)
             del rows  # before the next set is made
 

@@ -26,19 +26,10 @@ class XGBoost(Library):
     column_sampling = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
     fit_arguments = ("verbose",)
     refused = {
-        ("objective",): (
-            (None, "rank:ndcg"),
-            "the objective is utility minus rho times the regulariser; only rank:ndcg, the default, is understood as that",
-        ),
-        ("booster",): (
-            (None, "gbtree"),
-            "the adversary needs scores to which each round adds one tree: booster must be 'gbtree'",
-        ),
-        ("sampling_method",): (
-            (None, "uniform"),
-            "gradient-based sampling keeps rows with large gradients, and most hypothetical rows have none: use 'uniform'",
-        ),
-        ("scale_pos_weight",): ((None, 1), "rows of a query have no weights by their label: use query_weight in fit"),
+        ("objective",): ((None, "rank:ndcg"), "the objective is utility minus rho times the regulariser"),
+        ("booster",): ((None, "gbtree"), "each round must add one tree to the scores"),
+        ("sampling_method",): ((None, "uniform"), "it drops rows without gradient, as most hypothetical rows are"),
+        ("scale_pos_weight",): ((None, 1), "rows have no weights by their label; queries have, by query_weight in fit"),
         ("lambdarank_*", "ndcg_*"): (
             (None,),
             "it belongs to XGBoost's own objective; here `utility` says what is maximised",
