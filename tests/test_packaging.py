@@ -26,9 +26,10 @@ TESTED_WITH_OLDEST = PROJECT["dependencies"] + [
 # Pinned for a dependency's sake, not ours; the file says why.
 TRANSITIVE = {"pyparsing"}
 # Where a module's name is not its distribution's.
-# scikit-learn brings joblib; llvmlite is numba's compiler, which it pins, as distributed pins dask.
+# scikit-learn brings joblib, jinja2 markupsafe; llvmlite is numba's compiler, which it pins, as distributed pins dask.
 DISTRIBUTION = {
-    "sklearn": "scikit-learn", "ot": "pot", "xgboost": "xgboost-cpu", "llvmlite": "numba", "dask": "distributed", "joblib": "scikit-learn",
+    "sklearn": "scikit-learn", "ot": "pot", "xgboost": "xgboost-cpu", "llvmlite": "numba", "dask": "distributed",
+    "joblib": "scikit-learn", "markupsafe": "jinja2",
 }  # fmt: skip
 # Slow to import, or only some users have it: imported by the function that needs it, never by `import skfairrank`.
 IMPORTED_LATE = {
