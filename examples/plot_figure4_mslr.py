@@ -232,7 +232,7 @@ metric = fit_metric(task.train)
 sizes = np.unique(task.train.qid, return_counts=True)[1]
 rankers = {
     "Baseline": PlackettLuceRanker(**plain.get_params()),
-    "SenSTIR, rho 0.1": SenSTIRRanker(FrozenEstimator(metric), rho=0.1, **chosen, **TRAINING, **ATTACK),
+    "SenSTIR, rho 0.1": clone(senstir).set_params(rho=0.1, **chosen),
 }
 start = time.perf_counter()
 for ranker in rankers.values():

@@ -35,7 +35,7 @@ def test_the_example_of_a_page_runs(page, capsys, tmp_path, monkeypatch):
 
 
 def test_every_room_that_grows_has_a_page():
-    rooms = {"score", "utility", "fair_metric", "adversary", "policy", "batch_source", "kernel"}
+    rooms = {"score", "utility", "fair_metric", "adversary", "policy", "kernel"}
     assert {re.sub("add_an?_", "", page.stem) for page in PAGES if page.stem.startswith("add_")} == rooms
 
 
