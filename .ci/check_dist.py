@@ -39,7 +39,8 @@ def only(folder, pattern):
 def check_files(wheel, source):
     """The wheel has every module of the package and its license, the source distribution these and no tests."""
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "skfairrank").rglob("*.py")} | {
-        "skfairrank/py.typed"
+        "skfairrank/py.typed",
+        "skfairrank/inspection/report.html.jinja",
     }
     with zipfile.ZipFile(wheel) as archive:
         built = set(archive.namelist())
