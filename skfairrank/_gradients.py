@@ -11,13 +11,16 @@ from typing import Protocol
 
 import numpy as np
 
-from skfairrank._kernels import exact, gradients, ranks
+from skfairrank._kernels import exact, sampling
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank.plackett_luce import check_exact_limit, sampled_utilities
 from skfairrank.utilities import Tables
 
 __all__ = ["Gradient", "PLRank", "Reinforce", "SubsetSum", "make_gradient"]
+
+
+NOT_GIVEN = np.empty((0, 0))
 
 
 class Gradient(Protocol):
@@ -74,32 +77,26 @@ class Reinforce:
     n_samples: int
 
     def __call__(self, batch, h, discount, gain=None):
-        if batch.utility is not None:
-            return self._of_whole_rankings(batch, h, discount, batch.gain if gain is None else gain)
-        return self._estimate(gradients.reinforce, gradients.reinforce_work, batch, h, discount, gain)
+        gain, given = batch.gain if gain is None else gain, NOT_GIVEN
+        if (
+            batch.utility is not None
+        ):  # only the utility itself knows that of a ranking: the rankings are drawn twice, alike
+            tables = Tables(gain, discount, utility=batch.utility)
+            given = sampled_utilities(h, batch.offsets, batch.key, self.n_samples, tables)
+        return self._estimate(sampling.reinforce, batch, h, gain, discount, given)
 
-    def _of_whole_rankings(self, batch, h, discount, gain):
-        """Where only the utility itself knows what a ranking is worth: the rankings are drawn twice, alike."""
-        gradient, n = np.empty(len(h)), self.n_samples
-        utilities = sampled_utilities(h, batch.offsets, batch.key, n, Tables(gain, discount, utility=batch.utility))
-        work = gradients.reinforce_work(len(h), utilities.shape[1], n)
-        over_queries(
-            gradients.reinforce_given, batch.offsets, work, h, batch.offsets, utilities, batch.key, n, gradient
-        )
-        return gradient, utilities.mean(axis=0)
-
-    def _estimate(self, kernel, work, batch, h, discount, gain):
+    def _estimate(self, kernel, batch, h, *tables):
         gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
-        gain = batch.gain if gain is None else gain
-        arguments = h, batch.offsets, gain, batch.continuation, discount, batch.key, self.n_samples, gradient, utility
-        over_queries(kernel, batch.offsets, work(len(h), len(utility), self.n_samples), *arguments)
+        gain, *tables = tables
+        arguments = h, batch.offsets, gain, batch.continuation, *tables, batch.key, self.n_samples, gradient, utility
+        over_queries(kernel, batch.offsets, sampling.gradient_work(len(h), len(utility), self.n_samples), *arguments)
         return gradient, utility
 
     def expected_discounts(self, batch, h, discount):
         expected = np.empty(len(h))
-        work = ranks.sampling_work(len(h), len(batch.offsets) - 1, self.n_samples)
+        work = sampling.sampling_work(len(h), len(batch.offsets) - 1, self.n_samples)
         arguments = h, batch.offsets, batch.key, self.n_samples, discount, expected
-        over_queries(ranks.sampled_discounts, batch.offsets, work, *arguments)
+        over_queries(sampling.sampled_discounts, batch.offsets, work, *arguments)
         return expected
 
     def check(self, queries):
@@ -118,7 +115,7 @@ class PLRank(Reinforce):
 
     def __call__(self, batch, h, discount, gain=None):
         _check_tables(batch)
-        return self._estimate(gradients.plrank, gradients.plrank_work, batch, h, discount, gain)
+        return self._estimate(sampling.plrank, batch, h, batch.gain if gain is None else gain, discount)
 
 
 @dataclass(frozen=True)

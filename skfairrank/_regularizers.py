@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skfairrank._kernels import linear as _linear
-
 __all__ = ["ExposureHinge", "Invariance", "Regularizer", "Report"]
 
 INITIAL_MULTIPLIER = 2.0  # lambda starts at 2 (Bower et al. 2021, appendix B)
@@ -133,7 +131,7 @@ class Invariance(Regularizer):
     def pull(self, batch, theta, slope):
         attack = self.prepared.attack(batch, theta, self.multiplier)
         self.multiplier = attack.multiplier
-        _linear.subtract(slope, self.strength, attack.gradient)
+        slope -= self.strength * attack.gradient
         return attack
 
     def minimize(self, run, forces=None):

@@ -12,8 +12,7 @@ import numpy as np
 
 from skfairrank._checks import as_whole_numbers, check_scores, names_queries
 from skfairrank._kernels import exact as _exact
-from skfairrank._kernels import gradients as _gradients
-from skfairrank._kernels import ranks as _ranks
+from skfairrank._kernels import sampling as _sampling
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator, draw_keys
 from skfairrank._threads import over_queries
@@ -92,8 +91,8 @@ def sample_rankings(scores, *, qid=None, n_samples=1, random_state=None):
 def _sampled_ranks(h, offsets, key, n_samples: int) -> np.ndarray:
     """Ranks, shape (n_samples, n_rows), grouped by query; the same at each call."""
     ranks = np.empty((n_samples, len(h)), np.int64)
-    work = _ranks.sampling_work(len(h), len(offsets) - 1, n_samples)
-    over_queries(_ranks.sample_ranks, offsets, work, h, offsets, key, n_samples, ranks)
+    work = _sampling.sampling_work(len(h), len(offsets) - 1, n_samples)
+    over_queries(_sampling.sample_ranks, offsets, work, h, offsets, key, n_samples, ranks)
     return ranks
 
 
@@ -144,8 +143,8 @@ def log_probability(scores, ranks, *, qid=None):
                     f"{grouped[sample, lo:hi][:10].tolist()}."
                 )
     out = np.empty((len(integral), queries.n_queries))
-    work = _ranks.probability_work(integral.size)
-    over_queries(_ranks.log_probability, queries.offsets, work, h, queries.offsets, grouped, out)
+    work = 20.0 * integral.size
+    over_queries(_sampling.log_probability, queries.offsets, work, h, queries.offsets, grouped, out)
     return out
 
 
@@ -221,8 +220,8 @@ def expected_discounts(h, queries: Queries, discount, n_samples, random_state=No
         over_queries(_exact.expected_discounts, offsets, work, h, offsets, discount, out)
     else:
         key = draw_keys(as_generator(random_state), 1)[0]
-        work = _ranks.sampling_work(len(h), queries.n_queries, int(n_samples))
-        over_queries(_ranks.sampled_discounts, offsets, work, h, offsets, key, int(n_samples), discount, out)
+        work = _sampling.sampling_work(len(h), queries.n_queries, int(n_samples))
+        over_queries(_sampling.sampled_discounts, offsets, work, h, offsets, key, int(n_samples), discount, out)
     return out
 
 
@@ -243,8 +242,9 @@ def expected_utility(h, queries: Queries, tables: Tables, n_samples, random_stat
         over_queries(_exact.exact_gradient, offsets, work, *arguments, gradient, utility)
     else:
         key = draw_keys(as_generator(random_state), 1)[0]
-        work = _gradients.reinforce_work(len(h), queries.n_queries, n_samples)
-        over_queries(_gradients.reinforce, offsets, work, *arguments, key, int(n_samples), gradient, utility)
+        work = _sampling.gradient_work(len(h), queries.n_queries, n_samples)
+        arguments += np.empty((0, 0)), key, int(n_samples), gradient, utility
+        over_queries(_sampling.reinforce, offsets, work, *arguments)
     return utility
 
 

@@ -17,8 +17,7 @@ from sklearn.utils import check_array
 
 from skfairrank import plackett_luce
 from skfairrank._checks import LARGEST_SCORE
-from skfairrank._kernels.metrics import tie_averaged_utility, tie_averages
-from skfairrank._kernels.sorting import descending_order as _descending_order
+from skfairrank._kernels import ranking
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank.utilities import Tables, discounts
@@ -72,8 +71,13 @@ class Deterministic:
     """
 
     def expected_discounts(self, s, queries, discount):
-        out, offsets = np.empty(len(s)), queries.offsets
-        over_queries(tie_averages, offsets, sorting_work(offsets), s, offsets, discount, out)
+        order, out = descending_order(s, queries.offsets), np.empty(len(s))
+        sorted_scores, is_first = s[order], np.ones(len(s), bool)
+        is_first[1:] = sorted_scores[1:] != sorted_scores[:-1]
+        is_first[queries.offsets[:-1]] = True
+        ties, ranks = np.flatnonzero(is_first), np.arange(len(s)) - np.repeat(queries.offsets[:-1], queries.sizes)
+        n_tied = np.diff(ties, append=len(s))
+        out[order] = np.repeat(np.add.reduceat(discount[ranks], ties) / n_tied, n_tied)
         return out
 
     def expected_utility(self, s, queries, tables):
@@ -81,8 +85,8 @@ class Deterministic:
         if tables.utility is not None:
             return plackett_luce.utilities_of_ranked(tables, tables.gain[descending_order(s, offsets)], offsets)
         out = np.empty(queries.n_queries)
-        arguments = s, offsets, tables.gain, tables.continuation, tables.discount, out
-        over_queries(tie_averaged_utility, offsets, sorting_work(offsets), *arguments)
+        arguments = s, descending_order(s, offsets), offsets, tables.gain, tables.continuation, tables.discount, out
+        over_queries(ranking.tie_averaged_utility, offsets, sorting_work(offsets), *arguments)
         return out
 
 
@@ -215,7 +219,10 @@ class RankProbabilities:
 def descending_order(s: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Positions among grouped rows, query by query in descending order of `s`, ties in given order, shape (n_rows,)."""
     order = np.empty(len(s), np.int64)
-    over_queries(_descending_order, offsets, sorting_work(offsets), s, offsets, order, 0)
+    over_queries(ranking.descending_order, offsets, sorting_work(offsets), s, offsets, order)
+    for q in np.flatnonzero(np.diff(offsets) > ranking.SMALL):
+        rows = slice(offsets[q], offsets[q + 1])
+        order[rows] = offsets[q] + np.argsort(-s[rows], kind="stable")
     return order
 
 

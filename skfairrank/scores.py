@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from skfairrank._kernels import linear as _linear
-from skfairrank._kernels.activations import tanh_and_slope
 from skfairrank._threads import over_range
 
 __all__ = ["FunctionScore", "LinearScore", "MLPScore", "Score"]
@@ -125,13 +124,12 @@ class LinearScore(Score):
         return out
 
     def pull_back(self, theta, X, rows, g, scale, out):
-        n_blocks = -(-len(rows) // _BLOCK)
-        if n_blocks <= 1:
-            _linear.pull_back(X, rows, g, scale, out)
+        if len(rows) <= _BLOCK:
+            _linear.weight_gradient(0, 1, X, rows, g, scale, _BLOCK, out.reshape(1, -1))
             return
-        parts = np.empty((n_blocks, len(out)))
-        over_range(_linear.pull_back_blocks, n_blocks, _work(len(rows), len(out)), X, rows, g, scale, _BLOCK, parts)
-        _linear.add_up(parts, out)
+        parts = np.empty((-(-len(rows) // _BLOCK), len(out)))
+        over_range(_linear.weight_gradient, len(parts), _work(len(rows), len(out)), X, rows, g, scale, _BLOCK, parts)
+        parts.sum(axis=0, out=out)
 
 
 INITIAL_WEIGHT = 1e-4  # weights start uniform in +-1e-4 (Bower et al. 2021, appendix B)
@@ -270,10 +268,8 @@ def _times(Z, W):
 
 
 def _tanh(a):
-    a = np.ascontiguousarray(a)
-    z, slope = np.empty_like(a), np.empty_like(a)
-    tanh_and_slope(a.ravel(), z.ravel(), slope.ravel())
-    return z, slope
+    z = np.tanh(a)
+    return z, 1.0 - z * z
 
 
 def _softplus(a):

@@ -1,38 +1,116 @@
-"""What an attack on a batch of queries has found: each query's better candidate, their means, and the gradient."""
+"""The attack on a batch of queries: ascent by Adam, the better of two candidates for each query, and what it costs.
+
+Under a linear score the move of an item depends on w, lambda, its random start and the size of its query. It does not depend on
+the item itself. A path is the ascent from one start for one query size, so all items that share both share the path.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels._jit import njit
-from skfairrank._kernels.ascent import CHANGE, INSIDE, LAMBDA, MOST_SPENT, N_STARTS, PATH_COST, RHO
+from skfairrank._kernels import njit
+from skfairrank._kernels.linear import BETA1, BETA2, TINY, dot, dot_with_row
 
-__all__ = [
-    "ASKS",
-    "DISTANCE",
-    "FIRST_PATH",
-    "LARGEST",
-    "LARGEST_ASSIGNMENT",
-    "OPEN",
-    "SHARE",
-    "STATE",
-    "WEIGHT",
-    "settle",
-]
-
-# The rows of the array `by_query`, (6, B), in which an attack's kernels keep what belongs to a query.
-FIRST_PATH, SHARE, LARGEST, DISTANCE, STATE, WEIGHT = range(6)
-# What the row STATE may say of pairing every item with itself: it is the cheapest plan; it may not be; or that depends on a gap
-# that is yet to be learned.
-_SETTLED, OPEN, ASKS = 0.0, 1.0, 2.0
+# The entries of `settings`. Behind the step size of a phase stands its number of steps.
+RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE, FULL = 0, 1, 2, 3, 4, 6
+# The rows of `by_path`, (5, P): the change of a score after the first phase and after both, the cost of the free move, and
+# scratch space of `accept`.
+INSIDE, CHANGE, PATH_COST, _FOLLOWERS, _KEEPERS = range(5)
+# The rows of `by_query`, (6, B). IS_OPEN says whether a plan may be cheaper than that which pairs every item with itself.
+FIRST_PATH, SHARE, LARGEST, DISTANCE, IS_OPEN, WEIGHT = range(6)
 
 # The number of items up to which d_Q is found by assignment. This takes memory like the square of the number and time like its
 # cube. For longer queries the identity pairing, which the regulariser uses anyway, gives an upper bound.
 LARGEST_ASSIGNMENT = 500
+_ROUNDING = 16 * 2.0**-52
 
 
-@njit(counts=False)
-def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_query, gradient):
+@njit(inner=True, inline="always")
+def _ascend_once(z, slope, weight, price, lost, basis, m, v, gradient, factor, factor_of_square):
+    """Make a step of Adam from z along ``weight slope - price M z``, where M is I less the sum over r of lost_r b_r b_r'."""
+    for k in range(len(z)):
+        gradient[k] = weight * slope[k] - price * z[k]
+    for r in range(len(lost)):
+        along = price * lost[r] * dot_with_row(basis, r, z)
+        for k in range(len(z)):
+            gradient[k] += along * basis[r, k]
+    for k in range(len(z)):
+        m[k] = BETA1 * m[k] + (1.0 - BETA1) * gradient[k]
+        v[k] = BETA2 * v[k] + (1.0 - BETA2) * gradient[k] * gradient[k]
+        z[k] += factor * m[k] / (np.sqrt(factor_of_square * v[k]) + TINY)
+
+
+@njit
+def ascend_rows(z, slopes, weight, price, lost, basis, moments, factors):
+    """Make a step of Adam for every row of z, in place.
+
+    Parameters
+    ----------
+    z, slopes : ndarray of float64, shape (n_rows, n)
+    weight, price : ndarray of float64, shape (n_rows,)
+    lost, basis : ndarray of float64, shapes (rank,) and (rank, n)
+        See `_ascend_once`.
+    moments : ndarray of float64, shape (2, n_rows, n)
+        Adam's two averages, changed in place.
+    factors : tuple of float
+        What `linear.adam_factors` gives for the step.
+    """
+    gradient, (first, second) = np.empty(z.shape[1]), factors
+    for i in range(len(z)):
+        m, v = moments[0, i], moments[1, i]
+        _ascend_once(z[i], slopes[i], weight[i], price[i], lost, basis, m, v, gradient, first, second)
+
+
+@njit(inner=True)
+def _ascend_path(z, slope, start, rho, price, lost, basis, step_size, n_steps, work):
+    """Ascend rho/2 (start + slope.z)^2 - price/2 z'Mz from z, in place. Returns start + slope.z at the end."""
+    n, power, power_of_square = len(z), 1.0, 1.0
+    m, v, gradient = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
+    m[:], v[:] = 0.0, 0.0
+    for _ in range(n_steps):
+        power, power_of_square = power * BETA1, power_of_square * BETA2
+        weight, first, second = rho * (start + dot(slope, z)), step_size / (1.0 - power), 1.0 / (1.0 - power_of_square)
+        _ascend_once(z, slope, weight, price, lost, basis, m, v, gradient, first, second)
+    return start + dot(slope, z)
+
+
+@njit
+def ascend(first, last, c, e, by_path, size, raw, w, lost, basis, settings):
+    """Ascend along the paths first to last - 1, in both phases of the attack.
+
+    The first phase is Adam on rho/2 (w.V'c)^2 from c. The second is Adam on rho/2 (w.V'c + w.e)^2 - lambda/n e'Me from e, where
+    n is the path's query size and M the matrix of the fair metric.
+
+    Parameters
+    ----------
+    c : (P, K), e : (P, d)
+        Coefficients along the raw directions, and free moves. Both hold starts, and are moved in place.
+    by_path : (5, P)
+        INSIDE, CHANGE and PATH_COST are filled in.
+    size : (P,)
+    raw : (K, d)
+        V.
+    w : (d,)
+    lost, basis : (R,), (R, d)
+        Of M, as for `ascend_rows`.
+    settings : (8,)
+    """
+    K, rho, along, work = len(raw), settings[RHO], np.empty(len(raw)), np.empty(3 * max(raw.shape))
+    for r in range(K):
+        along[r] = dot_with_row(raw, r, w)
+    for p in range(first, last):
+        step_size, n_steps = settings[SUBSPACE], int(settings[SUBSPACE + 1])
+        inside = _ascend_path(c[p], along, 0.0, rho, 0.0, lost[:0], basis[:0], step_size, n_steps, work)
+        step_size, n_steps, price = settings[FULL], int(settings[FULL + 1]), 2.0 * settings[LAMBDA] / size[p]
+        change = _ascend_path(e[p], w, inside, rho, price, lost, basis, step_size, n_steps, work)
+        cost = dot(e[p], e[p])
+        for r in range(len(lost)):
+            cost -= lost[r] * dot_with_row(basis, r, e[p]) ** 2
+        by_path[INSIDE, p], by_path[CHANGE, p], by_path[PATH_COST, p] = inside, change, max(cost, 0.0)
+
+
+@njit
+def accept(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_query, gradient):
     """Keep the better of two attacks for each query, and sum up what the training step needs.
 
     Item i of a query follows the query's path i modulo the number of starts. Each query keeps a share of its free move. The
@@ -44,17 +122,15 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
     offsets : (B + 1,), queries : (B,), weight : (B,)
         Those of the batch.
     gaps : (n_queries,)
-        What `smallest_gaps` has learned.
+        What `fair_costs` has learned.
     settings : (8,)
         If N_STARTS is 0, each item has a path of its own.
-    by_path : (6, P)
-        As `climb` leaves it. The last two rows are scratch space.
-    c : (P, K), e : (P, d)
-        The paths' coefficients along the rows of `raw`, and their free moves.
-    raw : (K, d)
+    by_path : (5, P)
+        As `ascend` leaves it.
+    c : (P, K), e : (P, d), raw : (K, d)
     by_query : (6, B)
-        Holds FIRST_PATH. The other rows are filled in: SHARE; LARGEST, the largest ||z(e_i)||; DISTANCE, the mean ||z(e_i)||^2,
-        which is the cost of pairing every item with itself; STATE; and WEIGHT, the weight divided by B.
+        Holds FIRST_PATH. The other rows are filled in: SHARE; LARGEST, the largest sqrt(e_i'Me_i); DISTANCE, the mean e_i'Me_i,
+        which is the cost of pairing every item with itself; IS_OPEN; and WEIGHT, the weight divided by B.
     gradient : (d,)
         Holds zeros. The gradient of the mean regularizer in w, with the moves held fixed, is added to it.
 
@@ -62,15 +138,13 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
     -------
     regularizer, distance : float
         Means over queries of weight times 1/2 ||h(q) - h(q')||^2, and of weight times cost.
-    n_open, n_asking : int
-        How many queries are not settled, and how many of these ask for their gap.
+    n_open : int
     """
     B, rho, lambda_, n_starts = len(queries), settings[RHO], settings[LAMBDA], int(settings[N_STARTS])
     # For each path, the weight of all items that follow it, and of those whose query keeps its free move.
-    followers, keepers = 4, 5
     for p in range(len(c)):
-        by_path[followers, p] = 0.0
-        by_path[keepers, p] = 0.0
+        by_path[_FOLLOWERS, p] = 0.0
+        by_path[_KEEPERS, p] = 0.0
     total = 0.0
     for b in range(B):
         n, first = offsets[b + 1] - offsets[b], int(by_query[FIRST_PATH, b])
@@ -78,56 +152,171 @@ def settle(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
         times, more = n // (end - first), first + n % (end - first)
         gain, spent, most = 0.0, 0.0, 0.0
         for p in range(first, end):
-            inside, change, cost, items = (
-                by_path[INSIDE, p],
-                by_path[CHANGE, p],
-                by_path[PATH_COST, p],
-                times + (p < more),
-            )
-            gain += items * (change * change - inside * inside)
-            spent += items * cost
-            if cost > most:
-                most = cost
+            items = times + (p < more)
+            gain += items * (by_path[CHANGE, p] ** 2 - by_path[INSIDE, p] ** 2)
+            spent += items * by_path[PATH_COST, p]
+            most = max(most, by_path[PATH_COST, p])
         spent /= n
         is_kept = 0.5 * rho * gain - lambda_ * spent >= 0.0
         by_query[SHARE, b] = is_kept
         by_query[LARGEST, b] = is_kept * np.sqrt(most)
         by_query[DISTANCE, b] = is_kept * spent
+        by_query[WEIGHT, b] = weight[b] / B
         total += is_kept * weight[b] * spent / B
         for p in range(first, end):
-            items = weight[b] * (times + (p < more))
-            by_path[followers, p] += items
-            by_path[keepers, p] += is_kept * items
-    affordable = 1.0
-    if total > settings[MOST_SPENT]:
-        affordable = np.sqrt(settings[MOST_SPENT] / total)
-    distance, n_open, n_asking = 0.0, 0, 0
+            items_weight = weight[b] * (times + (p < more))
+            by_path[_FOLLOWERS, p] += items_weight
+            by_path[_KEEPERS, p] += is_kept * items_weight
+    affordable = np.sqrt(settings[MOST_SPENT] / total) if total > settings[MOST_SPENT] else 1.0
+    n_open = 0
     for b in range(B):
-        n, gap, largest = offsets[b + 1] - offsets[b], gaps[queries[b]], affordable * by_query[LARGEST, b]
-        cost = affordable * affordable * by_query[DISTANCE, b]
-        distance += weight[b] / B * cost
-        may_trade = 1 < n and n <= LARGEST_ASSIGNMENT and abs(gap) < 2.0 * largest
-        asks = may_trade and gap <= 0.0
-        n_open += may_trade
-        n_asking += asks
+        n, gap = offsets[b + 1] - offsets[b], gaps[queries[b]]
         by_query[SHARE, b] *= affordable
-        by_query[LARGEST, b] = largest
-        by_query[DISTANCE, b] = cost
-        by_query[STATE, b] = may_trade + asks
-        by_query[WEIGHT, b] = weight[b] / B
+        by_query[LARGEST, b] *= affordable
+        by_query[DISTANCE, b] *= affordable * affordable
+        is_open = 1 < n <= LARGEST_ASSIGNMENT and abs(gap) < 2.0 * by_query[LARGEST, b] < np.inf
+        by_query[IS_OPEN, b] = is_open
+        n_open += is_open
     regularizer = 0.0
     for p in range(len(c)):
         inside, free = by_path[INSIDE, p], affordable * (by_path[CHANGE, p] - by_path[INSIDE, p])
-        every, keeping = by_path[followers, p] / B, by_path[keepers, p] / B
+        every, keeping = by_path[_FOLLOWERS, p] / B, by_path[_KEEPERS, p] / B
         regularizer += 0.5 * (every * inside * inside + keeping * free * (2.0 * inside + free))
-        by_path[followers, p] = every * inside + keeping * free
-        pull = affordable * keeping * (inside + free)
+        on_raw, on_free = every * inside + keeping * free, affordable * keeping * (inside + free)
         for k in range(len(gradient)):
-            gradient[k] += pull * e[p, k]
-    for r in range(len(raw)):
-        along = 0.0
-        for p in range(len(c)):
-            along += by_path[followers, p] * c[p, r]
-        for k in range(len(gradient)):
-            gradient[k] += along * raw[r, k]
-    return regularizer, distance, n_open, n_asking
+            gradient[k] += on_free * e[p, k]
+        for r in range(len(raw)):
+            for k in range(len(gradient)):
+                gradient[k] += on_raw * c[p, r] * raw[r, k]
+    return regularizer, affordable * affordable * total, n_open
+
+
+@njit
+def fair_costs(b, X, rows, offsets, queries, basis, shrink, n_starts, e, gaps, by_query, cost):
+    """Costs of all pairs of items of query b of a batch and of their moved copies, unless the identity is the cheapest pairing.
+
+    Two proofs need no solver. If no two different items are closer than twice the largest move, the identity is cheapest by the
+    triangle inequality. It also is if the diagonal holds the least cost of every row. Moves in directions that the fair metric
+    ignores cost nothing and change no distance.
+
+    Parameters
+    ----------
+    b : int64
+    X, rows, offsets, queries
+        Of the batch.
+    basis, shrink : (R, d), (R,)
+        The metric is the squared length of z(x) = x - sum_r t_r (b_r.x) b_r.
+    n_starts : int64
+        Item i moves by SHARE times e[FIRST_PATH + i modulo n_starts], or by a path of its own where it is 0.
+    e : (P, d)
+    gaps : (n_queries,)
+        The smallest ||z(x_i - x_j)|| > 0 of a query where it is > 0. If gaps[q] < 0, the gap is at least -gaps[q]; if it is 0,
+        nothing is known. Learned as far as the moves ask for: pairs need no more work as soon as some features tell them apart.
+    by_query : (6, B)
+    cost : (n, n)
+        Filled in.
+
+    Returns
+    -------
+    is_open : bool
+        Whether the identity may not be the cheapest.
+    """
+    lo, n, d, largest = offsets[b], offsets[b + 1] - offsets[b], X.shape[1], by_query[LARGEST, b]
+    z, entry, stretch = np.empty((d, 2 * n)), 0.0, 1.0
+    # The columns are the items, and behind them the moved items. Only differences count, and an offset would cost digits.
+    for i in range(n):
+        p = int(by_query[FIRST_PATH, b]) + (i % n_starts if n_starts else i)
+        for k in range(d):
+            z[k, i] = np.float64(X[rows[lo + i], k]) - np.float64(X[rows[lo], k])
+            z[k, n + i] = z[k, i] + by_query[SHARE, b] * e[p, k]
+            entry = max(entry, abs(z[k, i]))
+    along = np.empty(2 * n)
+    for r in range(len(basis)):
+        stretch = max(stretch, -shrink[r])
+        along[:] = 0.0
+        for k in range(d):
+            for i in range(2 * n):
+                along[i] += basis[r, k] * z[k, i]
+        for k in range(d):
+            for i in range(2 * n):
+                z[k, i] -= shrink[r] * basis[r, k] * along[i]
+    if gaps[queries[b]] <= 0.0:
+        zero = (_ROUNDING * np.sqrt(np.float64(d)) * stretch * entry) ** 2  # of two equal items, up to rounding
+        reach = 4.0 * largest  # with room to spare, so that larger moves need not ask again
+        least = reach * reach
+        for i in range(1, n):
+            for j in range(i):
+                k, total = 0, 0.0
+                while k < d and total < least:
+                    total += (z[k, i] - z[k, j]) ** 2
+                    k += 1
+                if zero < total < least:
+                    least = total
+        gaps[queries[b]] = np.sqrt(least) if least < reach * reach else -reach
+        if np.sqrt(least) >= 2.0 * largest:
+            return False
+    is_open, total = False, 0.0
+    for j in range(n):
+        for i in range(n):
+            cost[j, i] = 0.0
+        for k in range(d):
+            for i in range(n):
+                cost[j, i] += (z[k, n + j] - z[k, i]) ** 2
+        for i in range(n):
+            is_open |= cost[j, j] > cost[j, i] * (1.0 + 1e-12)
+            total += cost[j, i]
+    return is_open and total < np.inf
+
+
+@njit
+def nearest_rows(Z, low, high, members, ends, out):
+    """Fill out (n, d) with the nearest rows to those of Z (n, d) that lie within ranges and on simplexes.
+
+    In the columns ``members[ends[g]]`` to ``members[ends[g + 1] - 1]`` of a group g a row has entries >= 0 that sum to 1. Each
+    other column j of row i lies in [low[i, j], high[i, j]]. On a simplex the nearest entries are max(z - tau, 0), with tau such
+    that they sum to 1. tau is a mean over entries. Entries that would become negative are left out of it, until there are none
+    (Michelot 1986).
+    """
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            out[i, j] = min(max(Z[i, j], low[i, j]), high[i, j])
+        for g in range(len(ends) - 1):
+            tau, n_left = -np.inf, -1
+            while True:
+                total, n = -1.0, 0
+                for m in range(ends[g], ends[g + 1]):
+                    if Z[i, members[m]] > tau:
+                        total += Z[i, members[m]]
+                        n += 1
+                if n == n_left or n == 0:
+                    break
+                tau, n_left = max(tau, total / n), n  # rounding must not take it back
+            for m in range(ends[g], ends[g + 1]):
+                out[i, members[m]] = max(Z[i, members[m]] - tau, 0.0)
+
+
+@njit
+def feasible_directions(Z, slope, low, high, members, ends, out):
+    """Fill out (n, d) with the nearest directions to `slope` (n, d) in which rows Z may move within ranges and simplexes.
+
+    On a simplex these sum to 0 and are >= 0 where Z is 0: slope - tau where Z > 0, and max(slope - tau, 0) elsewhere. tau is
+    found as in `nearest_rows`.
+    """
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            s = slope[i, j]
+            out[i, j] = 0.0 if (s > 0.0 and Z[i, j] >= high[i, j]) or (s < 0.0 and Z[i, j] <= low[i, j]) else s
+        for g in range(len(ends) - 1):
+            tau, n_left = -np.inf, -1
+            while True:
+                total, n = 0.0, 0
+                for m in range(ends[g], ends[g + 1]):
+                    if Z[i, members[m]] > 0.0 or slope[i, members[m]] > tau:
+                        total += slope[i, members[m]]
+                        n += 1
+                if n == n_left or n == 0:
+                    break
+                tau, n_left = max(tau, total / n), n  # rounding must not take it back
+            for m in range(ends[g], ends[g + 1]):
+                rest = slope[i, members[m]] - tau
+                out[i, members[m]] = rest if Z[i, members[m]] > 0.0 else max(rest, 0.0)

@@ -8,38 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels._jit import njit
-from skfairrank._kernels.linear import dot_with_row
 
-__all__ = ["exact_box", "exact_budget"]
-
-
-@njit(counts=False)
 def exact_box(w, raw, basis, shrink, mean_size, subspace_radius, reach, gradient):
     """R = mean_size/2 (r sum_k |V_k.w| + sum_j reach_j |w_j|)^2. Fill in its (sub)gradient; return R and what d_Q it spends.
 
     It spends the cost e'Me of the free move e_j = reach_j sign(w_j).
     """
-    d = len(w)
-    total, spent = 0.0, 0.0
-    for k in range(d):
-        total += reach[k] * abs(w[k])
-        gradient[k] = reach[k] * np.sign(w[k])
-        spent += gradient[k] * gradient[k]
-    for r in range(basis.shape[0]):
-        spent -= (1.0 - (1.0 - shrink[r]) ** 2) * dot_with_row(basis, r, gradient) ** 2
-    for r in range(raw.shape[0]):
-        along = dot_with_row(raw, r, w)
-        total += subspace_radius * abs(along)
-        side = subspace_radius * np.sign(along)
-        for k in range(d):
-            gradient[k] += side * raw[r, k]
-    for k in range(d):
-        gradient[k] *= mean_size * total
-    return 0.5 * mean_size * total * total, max(spent, 0.0)
+    free, along = reach * np.sign(w), raw @ w
+    total = reach @ np.abs(w) + subspace_radius * np.abs(along).sum()
+    spent = free @ free - (1.0 - (1.0 - shrink) ** 2) @ (basis @ free) ** 2
+    gradient[:] = mean_size * total * (free + subspace_radius * np.sign(along) @ raw)
+    return float(0.5 * mean_size * total**2), max(float(spent), 0.0)
 
 
-@njit(counts=False)
 def exact_budget(w, basis, shrink, sizes, shares, epsilon, subspace_radius, gradient):
     """R = mean_q n_q/2 (a + b u_q)^2 with a = r ||A w||, b = sqrt(w'M^+ w) and u_q = a b n_q / (x + (n_max - n_q) b^2).
 
@@ -51,81 +32,43 @@ def exact_budget(w, basis, shrink, sizes, shares, epsilon, subspace_radius, grad
     the budget less n_max b^2, and the root of mean_q u_q^2 = epsilon. The gradient is filled in, by the envelope theorem.
     Returned are R, what is spent, and the multiplier.
     """
-    d, norm_w, free, b = len(w), 0.0, 0.0, 0.0
-    for k in range(d):
-        gradient[k] = w[k]
-        norm_w += w[k] * w[k]
-    for r in range(len(basis)):
-        along = dot_with_row(basis, r, w)
-        for k in range(d):
-            gradient[k] -= along * basis[r, k]
-        if shrink[r] == 1.0:
-            free += along * along
-        else:
-            b += (along / (1.0 - shrink[r])) ** 2
-    for k in range(d):
-        b += gradient[k] * gradient[k]
-    norm_w, free, b = np.sqrt(norm_w), np.sqrt(free), np.sqrt(b)
-    if b <= 1e-12 * norm_w:  # free directions span w: what is left is rounding
+    along, left = basis @ w, 1.0 - shrink
+    is_free = left == 0.0
+    free = along * is_free
+    weighted = along * np.divide(1.0, left**2, out=np.zeros_like(left), where=~is_free)
+    across = w - along @ basis + weighted @ basis  # M^+ w
+    norm, b = float(np.linalg.norm(free)), float(np.sqrt(max(w @ across, 0.0)))
+    if b <= 1e-12 * np.linalg.norm(w):  # free directions span w: what is left is rounding
         b = 0.0
-    a = subspace_radius * free
-    largest, share = 0.0, 0.0
-    for g in range(len(sizes)):
-        if sizes[g] > largest:
-            largest, share = sizes[g], shares[g]
-    spends, evenly = b > 0.0 and epsilon > 0.0, a > 0.0
-    x = 0.0
-    if spends:
+    a, largest = subspace_radius * norm, sizes.max()
+    share = shares[sizes == largest].sum()
+    x, u = 0.0, np.zeros(len(sizes))
+    if b > 0.0 and epsilon > 0.0:
         x = a * b * largest / np.sqrt(epsilon)
-        evenly = x > 1e-15 * largest * b * b
-        if evenly:
+        if x > 1e-15 * largest * b * b:
             x = _root(a * b, b * b, x, sizes, shares, largest, share, epsilon)
-        else:
-            x = 0.0
-    value, spent, on_a, on_b = 0.0, 0.0, 0.0, 0.0
-    for g in range(len(sizes)):
-        u = 0.0
-        if spends and evenly:
-            u = a * b * sizes[g] / (x + (largest - sizes[g]) * b * b)
-        elif spends and sizes[g] == largest:  # without a sensitive move the largest queries get it all
-            u = np.sqrt(epsilon / share)
-        gap = a + b * u
-        value += shares[g] * sizes[g] / 2.0 * gap * gap
-        spent += shares[g] * u * u
-        on_a += shares[g] * sizes[g] * gap
-        on_b += shares[g] * sizes[g] * gap * u
-    for k in range(d):
-        gradient[k] = on_b * gradient[k] / b if b > 0.0 else 0.0
-    for r in range(len(basis)):
-        along, scale = dot_with_row(basis, r, w), 0.0
-        if shrink[r] == 1.0 and free > 0.0:
-            scale = on_a * subspace_radius / free
-        elif shrink[r] != 1.0 and b > 0.0:
-            scale = on_b / b / (1.0 - shrink[r]) ** 2
-        for k in range(d):
-            gradient[k] += scale * along * basis[r, k]
-    return value, spent, 0.5 * (x + largest * b * b)
+            u = a * b * sizes / (x + (largest - sizes) * b * b)
+        else:  # without a sensitive move the largest queries get it all
+            x, u = 0.0, np.where(sizes == largest, np.sqrt(epsilon / share), 0.0)
+    weight, gap = shares * sizes, a + b * u
+    gradient[:] = (weight @ (gap * u)) * across / b if b > 0.0 else 0.0
+    if norm > 0.0:
+        gradient += (weight @ gap) * subspace_radius / norm * (free @ basis)
+    return float(0.5 * weight @ gap**2), float(shares @ u**2), float(0.5 * (x + largest * b * b))
 
 
-@njit(counts=False)
 def _root(ab, b_squared, top, sizes, shares, largest, share, epsilon):
     """The x in (0, top] at which the mean of u^2 is epsilon, with u = ab n / (x + (n_max - n) b^2)."""
     low, high = top * np.sqrt(share), top
     x = low
     for _ in range(100):
-        spent, slope = 0.0, 0.0
-        for g in range(len(sizes)):
-            room = x + (largest - sizes[g]) * b_squared
-            u = ab * sizes[g] / room
-            spent += shares[g] * u * u
-            slope += 2.0 * shares[g] * u * u / room
-        if spent > epsilon:
-            low = x
-        else:
-            high = x
+        room = x + (largest - sizes) * b_squared
+        squares = shares * (ab * sizes / room) ** 2
+        spent, slope = squares.sum(), 2.0 * (squares / room).sum()
+        low, high = (x, high) if spent > epsilon else (low, x)
         # Newton's method on spent^(-1/2), which is nearly a straight line, and is one where all sizes agree.
         following = x + 2.0 * spent * (np.sqrt(spent / epsilon) - 1.0) / slope
-        if not (low <= following <= high):
+        if not low <= following <= high:
             following = 0.5 * (low + high)
         if abs(following - x) <= 1e-15 * x:
             break

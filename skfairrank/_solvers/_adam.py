@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels import linear as _linear
-from skfairrank._kernels.batches import scale_rows
 from skfairrank._regularizers import NOTHING
 from skfairrank._solvers._problem import HISTORY, Problem, TrainingState
 from skfairrank._threads import one_blas_thread
@@ -99,11 +98,11 @@ class Training:
                     in_scores, utility = gradient(batch, h, discount)
                     value = regularizer.pull_scores(batch, h, gradient, in_scores)
                     if is_weighted:
-                        scale_rows(batch.weight, batch.offsets, in_scores)
+                        in_scores *= np.repeat(batch.weight, np.diff(batch.offsets))
                         utility *= batch.weight
                     score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / len(utility), slope)
                     report = regularizer.pull(batch, theta, slope) if step >= regularizer.n_plain else NOTHING
-                    utilities[step] = _linear.mean(utility)
+                    utilities[step] = np.add.reduce(utility) / len(utility)
                     values[step] = value + report.regularizer
                     distances[step], multipliers[step] = report.query_distance, regularizer.multiplier
                     if alpha:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from skfairrank._gradients import Reinforce, SubsetSum
-from skfairrank._kernels.batches import scale_rows
 from skfairrank._regularizers import Regularizer
 
 __all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility", "utility_and_slope"]
@@ -72,7 +71,7 @@ def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[floa
         h = score.values_of_rows(theta, batch.X, batch.rows)
         in_scores, utility = gradient(batch, h, batches.discount)
         if batches.is_weighted:
-            scale_rows(batch.weight, batch.offsets, in_scores)
+            in_scores *= np.repeat(batch.weight, np.diff(batch.offsets))
             utility *= batch.weight
         score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / n_queries, part)
         slope += part

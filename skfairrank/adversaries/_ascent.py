@@ -23,7 +23,7 @@ class Ascent(Adversary):
     """Two-phase ascent (Bower et al. 2021, appendix B): along the raw sensitive directions, then freely.
 
     Items are paired with themselves: an attacked item x' = x + V'c + e costs d_X(e, 0). (Also in queries of more than 500 items,
-    for which no cheaper pairing is sought after the attack: `_kernels.transport.LARGEST_ASSIGNMENT`.) Starts are uniform in
+    for which no cheaper pairing is sought after the attack: `_kernels.attack.LARGEST_ASSIGNMENT`.) Starts are uniform in
     +-`subspace_init` for c and zero for e; without sensitive directions e starts uniform in +-`full_step_size`, since the
     gradient vanishes at the query itself.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels.linear import BETA1, BETA2, TINY, adam_factors, climb_rows
+from skfairrank._kernels.attack import ascend_rows
+from skfairrank._kernels.linear import BETA1, BETA2, TINY, adam_factors
 from skfairrank._queries import centred
 from skfairrank.adversaries._pairing import Pairing
 
@@ -48,7 +49,7 @@ class GeneralAscent:
         is_centered=False,
     ):
         self.score, self.raw, self.basis, self.rho, self.rng = score, raw, np.array(basis), rho, rng
-        self.kept = (1.0 - (1.0 - shrink) ** 2)[:, None] * basis  # the metric is I - kept' B
+        self.lost = 1.0 - (1.0 - np.asarray(shrink)) ** 2  # the metric is I - sum_r lost_r b_r b_r'
         self.is_centered = is_centered
         self.subspace = subspace_step_size, subspace_n_steps, subspace_init
         self.full = full_step_size, full_n_steps
@@ -66,12 +67,12 @@ class GeneralAscent:
         items = Items(self.score, theta, batch, self.rho, self.is_centered)
         c, e = self._starts(batch.offsets)
         if len(self.raw):
-            free = np.zeros((0, len(self.raw)))
+            free = self.lost[:0], np.zeros((0, len(self.raw)))
             at = self.score.along(theta, items.X, self.raw)
-            self._climb(items, at, c, np.zeros(len(items.X)), free, free, *self.subspace[:2])
+            self._ascend(items, at, c, np.zeros(len(items.X)), *free, *self.subspace[:2])
         inside = items.X + c @ self.raw
-        pull = items.per_row(2.0 * multiplier / items.sizes)
-        self._climb(items, self.score.along(theta, inside), e, pull, self.kept, self.basis, *self.full)
+        price = items.per_row(2.0 * multiplier / items.sizes)
+        self._ascend(items, self.score.along(theta, inside), e, price, self.lost, self.basis, *self.full)
 
         squares_inside = items.total(items.change(inside) ** 2)
         squares = items.total(items.change(inside + e) ** 2)
@@ -107,17 +108,17 @@ class GeneralAscent:
 
     def _fair(self, e):
         """M e, with M the matrix of the fair metric."""
-        return e - (e @ self.kept.T) @ self.basis
+        return e - (e @ self.basis.T * self.lost) @ self.basis
 
-    def _climb(self, items, at, z, pull, kept, basis, step_size, n_steps):
-        """Ascent of ``rho/2 change(z)^2 - pull/2 z.Mz`` by Adam from z, in place, item by item; M is I less kept' basis."""
-        moments, work = np.zeros((2, *z.shape)), np.empty(z.shape[1])
+    def _ascend(self, items, at, z, price, lost, basis, step_size, n_steps):
+        """Ascent of ``rho/2 change(z)^2 - price/2 z.Mz`` by Adam from z, in place, item by item."""
+        moments = np.zeros((2, *z.shape))
         for t in range(1, n_steps + 1):
             values, slopes = at(z)
             # One kind of array, so that the kernel is compiled once.
             slopes = np.require(slopes, np.float64, ("C", "W"))
             weight = self.rho * items.change_to(values)
-            climb_rows(z, slopes, weight, pull, kept, basis, moments, work, *adam_factors(t, step_size))
+            ascend_rows(z, slopes, weight, price, lost, basis, moments, adam_factors(t, step_size))
 
 
 class Items:

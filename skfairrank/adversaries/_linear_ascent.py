@@ -1,26 +1,23 @@
-"""The paper's two-phase ascent for linear scores, where random starts can be shared: three or four small kernels in turn."""
+"""The paper's two-phase ascent for linear scores, where random starts can be shared: ascent, acceptance, pairing."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
-from skfairrank._kernels.ascent import (
+from skfairrank._kernels.attack import (
+    FIRST_PATH,
     FULL,
     LAMBDA,
-    LANES,
     MOST_SPENT,
     N_STARTS,
     RHO,
     SUBSPACE,
-    block_rows,
-    climb,
-    path_work,
+    accept,
+    ascend,
 )
-from skfairrank._kernels.attack import FIRST_PATH, settle
-from skfairrank._threads import is_worth_threads, over_range
+from skfairrank._threads import over_range
 from skfairrank.adversaries._pairing import Pairing
 
 __all__ = ["LinearAscent"]
@@ -74,14 +71,15 @@ class LinearAscent:
         self.raw, basis = np.array(raw, np.float64, order="C"), np.array(basis, np.float64, order="C")
         self.pairing = Pairing(basis, np.array(shrink, np.float64), n_queries)
         self.n_starts, self.rng = n_starts, rng
-        (K, d), rank = self.raw.shape, len(basis)
-        self._directions = np.vstack([np.zeros((1, d)), basis])  # the first row is w
+        K, d = self.raw.shape
+        self._lost = 1.0 - (1.0 - self.pairing.shrink) ** 2
         self._settings = settings = np.zeros(8)
         settings[[RHO, N_STARTS]] = rho, n_starts
         settings[SUBSPACE : SUBSPACE + 2] = subspace_step_size, subspace_n_steps
         settings[FULL : FULL + 2] = full_step_size, full_n_steps
-        self._along, self._block = np.empty((1, K)), np.empty((block_rows(K, d, rank), LANES))
-        self._work, self._n_features = path_work(K, d, settings), d
+        self._n_features = d
+        # Nanoseconds that one path takes, roughly.
+        self._work = 4.0 * (K * subspace_n_steps + d * full_n_steps)
         self._width, self._n_drawn = (subspace_init, K) if K else (full_step_size, d)
         self._stock, self._used = np.empty((0, self._n_drawn)), 0
         # The same few sizes come up again and again where items share starts.
@@ -128,34 +126,23 @@ class LinearAscent:
             `n_starts` those of the next size that comes up, and so on; item i of a query takes start i modulo `n_starts` of its
             size. Without: one for each row of the batch.
         """
-        size, by_path, by_query, widest, pair_work = self._paths_for(batch.offsets.tobytes())
+        size, by_path, by_query = self._paths_for(batch.offsets.tobytes())
         P, raw, settings, pairing = len(size), self.raw, self._settings, self.pairing
         starts = self._draw(P) if starts is None else starts
         c, e = (starts, np.zeros((P, self._n_features))) if len(raw) else (np.empty((P, 0)), starts)
-        settings[LAMBDA], settings[MOST_SPENT], self._directions[0] = lambda_, most_spent, w
-        if is_worth_threads(P * self._work):
-            over_range(self._climb, P, P * self._work, c, e, by_path, size, step=LANES)
-        else:
-            climb(
-                0, P, c, e, by_path, size, raw, self._along, self._directions, pairing.shrink, settings, self._block
-            )  # fmt: skip
+        settings[LAMBDA], settings[MOST_SPENT] = lambda_, most_spent
+        metric = self._lost, pairing.basis
+        over_range(ascend, P, P * self._work, c, e, by_path, size, raw, w, *metric, settings)
         gradient = np.zeros(self._n_features)
-        regularizer, distance, n_open, n_asking = settle(
+        regularizer, distance, n_open = accept(
             batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, raw, by_query, gradient
         )
         if n_open:
-            distance = pairing.settle_open(batch, e, self.n_starts, by_query, n_asking > 0, widest, pair_work)
+            distance = pairing.solve(batch, e, self.n_starts, by_query)
         return regularizer, distance, gradient
 
-    def _climb(self, first, last, c, e, by_path, size):
-        """A part of the paths, with scratch space of its own."""
-        along, block = np.empty_like(self._along), np.empty_like(self._block)
-        climb(
-            first, last, c, e, by_path, size, self.raw, along, self._directions, self.pairing.shrink, self._settings, block
-        )  # fmt: skip
-
-    def _lay_out(self, offsets: bytes) -> _Paths:
-        """Room for the paths of a batch with these offsets.
+    def _lay_out(self, offsets: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The query size of each path of a batch with these offsets, and the arrays that `accept` fills, by path and by query.
 
         Queries of one size share `n_starts` paths; with `n_starts` = 0 each item has its own.
         """
@@ -167,9 +154,9 @@ class LinearAscent:
             first = np.array([self.n_starts * number[n] for n in sizes.tolist()])
         else:
             size, first = np.repeat(sizes, sizes).astype(np.float64), bounds[:-1]
-        by_path, by_query = np.zeros((6, len(size))), np.empty((6, len(sizes)))
+        by_path, by_query = np.zeros((5, len(size))), np.empty((6, len(sizes)))
         by_query[FIRST_PATH] = first
-        return _Paths(size, by_path, by_query, *self.pairing.extent(sizes))
+        return size, by_path, by_query
 
     def _draw(self, n_paths: int) -> np.ndarray:
         """Random starts."""
@@ -180,13 +167,3 @@ class LinearAscent:
             self._stock, end = np.concatenate([self._stock[self._used :], fresh]), n_paths
         self._used = end
         return self._stock[end - n_paths : end]
-
-
-class _Paths(NamedTuple):
-    """The query size of each path of a batch, and arrays that an attack fills; see `_kernels.attack.settle`."""
-
-    size: np.ndarray
-    by_path: np.ndarray
-    by_query: np.ndarray
-    widest: int
-    pair_work: float

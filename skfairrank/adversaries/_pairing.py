@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from skfairrank._kernels.attack import (
-    ASKS,
     DISTANCE,
     FIRST_PATH,
+    IS_OPEN,
     LARGEST,
     LARGEST_ASSIGNMENT,
-    OPEN,
     SHARE,
-    STATE,
     WEIGHT,
+    fair_costs,
 )
-from skfairrank._kernels.transport import (
-    gap_room,
-    pair_work,
-    rounding,
-    smallest_gaps,
-    transport_distances,
-    transport_room,
-)
-from skfairrank._threads import is_worth_threads, over_queries
-
-__all__ = ["Pairing"]
 
 
 class Pairing:
@@ -41,10 +30,7 @@ class Pairing:
 
     def __init__(self, basis, shrink, n_numbers):
         self.basis, self.shrink = basis, shrink
-        # What is known so far (see `smallest_gaps`); learned when a query comes up.
-        self.gaps = np.zeros(n_numbers)
-        self._rounding = rounding(basis, shrink)
-        self._room = transport_room(basis.shape[1], 0)
+        self.gaps = np.zeros(n_numbers)  # learned when a query comes up, see `fair_costs`
 
     def mean_distance(self, batch, e, cost, spent, share) -> float:
         """Mean of weight times d_Q, where each item has a free move of its own.
@@ -53,25 +39,19 @@ class Pairing:
         ----------
         batch : Batch of n_rows rows and n_queries queries
         e, cost : ndarray, shapes (n_rows, n_features) and (n_rows,)
-            Free moves, and their cost ||z(e)||^2.
+            Free moves, and their cost e'Me.
         spent, share : ndarray, shape (n_queries,)
             Mean cost of a query's items, and how much of its free moves a query keeps.
         """
         sizes, by_query = np.diff(batch.offsets), np.empty((6, len(share)))
         largest, gap = share * np.sqrt(np.maximum.reduceat(cost, batch.offsets[:-1])), self.gaps[batch.queries]
-        is_open = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (np.abs(gap) < 2.0 * largest)
         by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST] = batch.offsets[:-1], share, largest
-        by_query[DISTANCE], by_query[STATE] = share**2 * spent, np.where(is_open, np.where(gap <= 0.0, ASKS, OPEN), 0.0)
-        by_query[WEIGHT] = batch.weight / len(share)
-        return self.settle_open(batch, e, 0, by_query, True, *self.extent(sizes))
+        by_query[DISTANCE], by_query[WEIGHT] = share**2 * spent, batch.weight / len(share)
+        by_query[IS_OPEN] = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (np.abs(gap) < 2.0 * largest)
+        return self.solve(batch, e, 0, by_query)
 
-    def extent(self, sizes) -> tuple[int, float]:
-        """Of queries of these sizes: items of the largest whose d_Q is solved for, and nanoseconds of work on all up to it."""
-        sizes = sizes[sizes <= LARGEST_ASSIGNMENT]
-        return int(sizes.max(initial=0)), pair_work(self.basis.shape[1], sizes)
-
-    def settle_open(self, batch, e, n_starts, by_query, some_ask, widest, work) -> float:
-        """Replace the cost of pairing items with themselves by d_Q where queries are open or ask; the mean of weight times d_Q.
+    def solve(self, batch, e, n_starts, by_query) -> float:
+        """Replace the cost of pairing items with themselves by d_Q where queries are open; the mean of weight times d_Q.
 
         Parameters
         ----------
@@ -80,34 +60,15 @@ class Pairing:
             Free moves; item i of a query follows its path i modulo `n_starts`, or its path i if that is 0.
         n_starts : int
         by_query : ndarray, shape (6, n_queries)
-            As `_kernels.attack.settle` leaves it.
-        some_ask : bool
-            Whether there may be queries that ask.
-        widest, work
-            The `extent` of the batch.
+            As `_kernels.attack.accept` leaves it.
         """
-        X, rows, offsets, basis, shrink = batch.X, batch.rows, batch.offsets, self.basis, self.shrink
-        if some_ask:
-            over_queries(self._learn, offsets, work, X, rows, offsets, batch.queries, by_query, widest)
-            if not (by_query[STATE] == OPEN).any():  # so that nothing more need be compiled
-                return float(np.cumsum(by_query[WEIGHT] * by_query[DISTANCE])[-1])  # in order, as kernels add
-        if is_worth_threads(work):
-            over_queries(self._solve, offsets, work, X, rows, offsets, n_starts, e, by_query, widest)
-            by_query[STATE] = 0.0  # what follows only adds up
-        reals, ints = self._room
-        if widest > ints.shape[1]:
-            reals, ints = self._room = transport_room(basis.shape[1], widest)
-        return transport_distances(
-            0, len(offsets) - 1, X, rows, offsets, basis, shrink, n_starts, e, by_query, reals, ints
-        )
-
-    def _learn(self, first, last, X, rows, offsets, queries, by_query, widest):
-        # A batch may hold a query twice; whichever of two bounds of its gap is kept, it is right.
-        room = gap_room(X.shape[1], widest)
-        smallest_gaps(
-            first, last, X, rows, offsets, queries, self.basis, self.shrink, self._rounding, self.gaps, by_query, room
-        )
-
-    def _solve(self, first, last, X, rows, offsets, n_starts, e, by_query, widest):
-        room = transport_room(X.shape[1], widest)
-        transport_distances(first, last, X, rows, offsets, self.basis, self.shrink, n_starts, e, by_query, *room)
+        for b in by_query[IS_OPEN].nonzero()[0].tolist():
+            n = batch.offsets[b + 1] - batch.offsets[b]
+            cost = np.empty((n, n))
+            if fair_costs(
+                b, batch.X, batch.rows, batch.offsets, batch.queries, self.basis, self.shrink, n_starts, e, self.gaps,
+                by_query, cost,
+            ):  # fmt: skip
+                cheapest = np.add.reduce(cost[linear_sum_assignment(cost)]) / n
+                by_query[DISTANCE, b] = min(float(by_query[DISTANCE, b]), cheapest)
+        return float(by_query[WEIGHT] @ by_query[DISTANCE])

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from skfairrank._checks import column_positions
-from skfairrank._kernels.reach import along_rows, nearest_rows
+from skfairrank._kernels.attack import feasible_directions, nearest_rows
 
 __all__ = ["PLAUSIBLE", "Plausible", "Reach", "read_plausible"]
 
@@ -72,7 +72,7 @@ class Reach(NamedTuple):
 
     def tangent(self, Z, slope) -> np.ndarray:
         """The part of a slope along which rows Z within reach may move, shape (n_rows, n_features)."""
-        return self._fill(along_rows, Z, slope)
+        return self._fill(feasible_directions, Z, slope)
 
     def _fill(self, kernel, *rows):
         given = [np.ascontiguousarray(row, dtype=np.float64) for row in rows]

@@ -8,8 +8,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from skfairrank._kernels import plans
-
 _ROWS = 1 << 14  # rows that are copied at once
 _ENTRIES = 1 << 22  # of a matrix of distances, at once
 
@@ -94,13 +92,6 @@ def distances_of_rows(X, X_other, metric):
     return distances
 
 
-def transposed(Z, offsets):
-    """The rows of each query feature by feature, in one flat array, as the kernels read them."""
-    blocks = np.empty(Z.size)
-    plans.transposed_blocks(Z, offsets, blocks)
-    return blocks
-
-
 def distances_between(Z, offsets, Z_other, offsets_other, *, wanted=None):
     """d_Q between queries of rows Z and queries of rows Z_other, the rows of a query one behind the other.
 
@@ -115,12 +106,14 @@ def distances_between(Z, offsets, Z_other, offsets_other, *, wanted=None):
     distances = np.zeros((len(offsets) - 1, len(offsets_other) - 1))
     for i, j in np.argwhere(np.ones(distances.shape, bool) if wanted is None else wanted):
         ours, others = Z[offsets[i] : offsets[i + 1]], Z_other[offsets_other[j] : offsets_other[j + 1]]
-        distances[i, j] = query_distance(ours, others)
+        distances[i, j] = transport(ours, others)[0]
     return distances
 
 
-def query_distance(Z, Z_other, *, max_iter=10_000_000):
-    """d_Q of two queries: an assignment where they are of one size, else POT's network simplex.
+def transport(Z, Z_other, *, max_iter=10_000_000):
+    """d_Q of two queries, and for each row of Z the row of Z_other that gets most of its mass, the first of several.
+
+    An assignment where the queries are of one size, else POT's network simplex.
 
     Raises
     ------
@@ -130,16 +123,18 @@ def query_distance(Z, Z_other, *, max_iter=10_000_000):
     n, m = len(Z), len(Z_other)
     cost = cdist(Z, Z_other, "sqeuclidean")
     if n == m:
-        return float(cost[linear_sum_assignment(cost)].mean())
+        _, partner = linear_sum_assignment(cost)
+        return float(cost[np.arange(n), partner].mean()), partner
     import ot  # slow to import, and only needed for queries of different sizes
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the log says the same, and is checked
         uniform, uniform_other = np.full(n, 1.0 / n), np.full(m, 1.0 / m)
-        distance, log = ot.emd2(uniform, uniform_other, cost, numItermax=max_iter, log=True, center_dual=False)
+        plan, log = ot.emd(uniform, uniform_other, cost, numItermax=max_iter, log=True, center_dual=False)
     if log["warning"] is not None:
         raise RuntimeError(f"Optimal transport between queries of {n} and {m} items failed: {log['warning']}")
-    return float(distance)
+    plan = np.round(plan * n * m)  # mass in whole units, so that equal shares are equal
+    return float((plan * cost).sum() / (n * m)), plan.argmax(axis=1)
 
 
 def nearest_rows(X, Z, pool, pool_fair, n_neighbors: int) -> np.ndarray:

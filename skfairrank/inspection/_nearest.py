@@ -7,17 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import _safe_indexing, check_array
 
-from skfairrank._kernels import nearest as _nearest
 from skfairrank._queries import Queries
-from skfairrank._threads import over_queries
-from skfairrank.fair_metrics._distances import fair_features, transposed
+from skfairrank.fair_metrics._distances import fair_features, transport
 from skfairrank.fair_metrics._linear import check_same_features, fitted_metric
 
 __all__ = ["NearestQueries", "nearest_queries"]
 
-# Bounds held at a time, and bins of the quantile functions behind them.
-_MAX_BOUNDS = 1 << 22
-_MAX_BINS = 32
+_MAX_COSTS = 1 << 22  # held at a time
+_SLACK = 1e-12  # distances that differ by less, relatively, are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +61,8 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
         d_Q(q, q') = \min_{\Pi \ge 0} \sum_{ij} \Pi_{ij}\, d_X(x_i, x'_j), \qquad
         \sum_j \Pi_{ij} = \tfrac1n, \quad \sum_i \Pi_{ij} = \tfrac1m .
 
-    Most pairs of queries need no transport: candidates are tried in the order of a lower bound (the transport costs of
-    single features, summed), and dropped when the dual bound of their own transport exceeds the best distance so far.
+    Most pairs of queries need no transport: candidates are tried in the order of a lower bound (a value of the dual problem),
+    until the bound exceeds the best distance so far.
 
     Parameters
     ----------
@@ -115,31 +112,12 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
     others = Queries.from_qid(qid_reference, len(X_reference), name="qid_reference")
     X, X_reference = queries.group(X), others.group(X_reference)
     Z, Z_reference, blur = fair_features(X, X_reference, metric)
-    ours = _nearest.Items(X, Z, queries.offsets)
-    reference = _nearest.Items(X_reference, transposed(Z_reference, others.offsets), others.offsets)
-    n_bins = _number_of_bins(queries, others)
-    profile = _profile(transposed(Z, queries.offsets), queries.offsets, n_bins, X.shape[1])
-    profile_reference = _profile(reference.fair, others.offsets, n_bins, X.shape[1])
-
     best = np.empty(queries.n_queries, np.int64)
     distance, partner = np.empty(queries.n_queries), np.empty(len(X), np.int64)
-    step = max(1, _MAX_BOUNDS // others.n_queries)
-    for first in range(0, queries.n_queries, step):
-        chunk = slice(first, first + step)
-        offsets = queries.offsets[first : first + step + 1]
-        over_queries(
-            _nearest.nearest,
-            offsets,
-            _nearest.nearest_nanoseconds(offsets[-1] - offsets[0], len(X_reference), X.shape[1]),
-            ours._replace(offsets=offsets),
-            reference,
-            _lower_bounds(profile[chunk], profile_reference),
-            blur,
-            bool(exclude_identical),
-            best[chunk],
-            distance[chunk],
-            partner,
-        )
+    for q in range(queries.n_queries):
+        here = slice(queries.offsets[q], queries.offsets[q + 1])
+        same = (lambda rows, X=X[here]: _same_rows(X, X_reference[rows])) if exclude_identical else (lambda rows: False)
+        best[q], distance[q], partner[here] = _nearest(Z[here], Z_reference, others.offsets, blur, same)
     if (best < 0).any():
         lonely = queries.ids[np.argmax(best < 0)]
         raise ValueError(
@@ -147,6 +125,59 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
             "it. Give more reference queries, or exclude_identical=False."
         )
     return NearestQueries(others.ids[best], distance, others.order[queries.ungroup(partner)])
+
+
+def _nearest(Z, Z_reference, offsets, blur, is_identical):
+    """The nearest reference query to that of rows Z, its distance, and the row with which each row of Z is paired.
+
+    -1 where every reference query is identical. Distances that differ by rounding count as equal; the first query is taken.
+    """
+    bounds = _lower_bounds(Z, Z_reference, offsets)
+    chosen, partner, least, most = -1, -1, np.inf, np.inf  # distances between least and most are equal up to rounding
+    for j in np.argsort(bounds, kind="stable"):
+        if bounds[j] > most:
+            break
+        rows = slice(offsets[j], offsets[j + 1])
+        found, of_rows = transport(Z, Z_reference[rows])
+        if found > most or (found <= blur**2 and is_identical(rows)):
+            continue
+        is_better = chosen < 0 or found < 2.0 * least - most
+        if is_better or j < chosen:
+            chosen, distance, partner = int(j), found, offsets[j] + of_rows
+        if found < least:
+            least = found
+            most = least + _SLACK * least + (2.0 * np.sqrt(least) + blur) * blur
+    return chosen, distance if chosen >= 0 else np.nan, partner
+
+
+def _lower_bounds(Z, Z_reference, offsets):
+    """Lower bounds of the distances of the query of rows Z from all reference queries, shape (n_reference_queries,).
+
+    They are values of the dual: mean u + mean v with u_i + v_j <= cost_ij. v_j is the minimum of column j, and u_i the minimum
+    of what is left in row i. Squared distances come from one matrix product, whose rounding errors are allowed for.
+    """
+    bounds, n_rows = np.empty(len(offsets) - 1), max(1, _MAX_COSTS // len(Z))
+    lengths, first = np.einsum("ij,ij->i", Z, Z)[:, None], 0
+    while first < len(bounds):
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1)
+        others, starts = Z_reference[offsets[first] : offsets[last]], offsets[first:last] - offsets[first]
+        of_others = np.einsum("ij,ij->i", others, others)
+        cost = Z @ others.T
+        cost *= -2.0
+        cost += lengths
+        cost += of_others
+        v = cost.min(axis=0)
+        cost -= v
+        u = np.minimum.reduceat(cost, starts, axis=1)
+        rounding = 8.0 * (Z.shape[1] + 4) * np.finfo(float).eps * (lengths.max() + of_others.max())
+        bounds[first:last] = u.mean(axis=0) + np.add.reduceat(v, starts) / np.diff(offsets[first : last + 1]) - rounding
+        first = last
+    return bounds
+
+
+def _same_rows(X, Y):
+    """Whether the rows of X are those of Y in some order."""
+    return len(X) == len(Y) and np.array_equal(X[np.lexsort(X.T)], Y[np.lexsort(Y.T)])
 
 
 def _rows(X, metric, name):
@@ -160,30 +191,3 @@ def _rows(X, metric, name):
             "what its last step sees: pass pipeline[:-1].transform(X)."
         )
     return X
-
-
-def _number_of_bins(queries, others):
-    """Of equal sizes one bin for each item, which loses nothing; else no more than the data have on the average."""
-    mean_size = (queries.n_rows + others.n_rows) / (queries.n_queries + others.n_queries)
-    return int(np.clip(np.floor(mean_size), 1, _MAX_BINS))
-
-
-def _profile(blocks, offsets, n_bins, n_features):
-    """Vectors whose squared distance is a lower bound of d_Q, shape (n_queries, n_features * n_bins)."""
-    out = np.empty((len(offsets) - 1, n_features * n_bins))
-    work = _nearest.quantile_nanoseconds(int(offsets[-1]), n_features)
-    over_queries(_nearest.quantile_means, offsets, work, blocks, offsets, n_bins, out)
-    return out
-
-
-def _lower_bounds(profile, profile_reference):
-    """Squared distances between profiles, rounded down: one matrix product, whose rounding errors are allowed for."""
-    center = profile_reference.mean(axis=0)
-    a, b = profile - center, profile_reference - center
-    length_a, length_b = np.einsum("ij,ij->i", a, a)[:, None], np.einsum("ij,ij->i", b, b)
-    bounds = a @ b.T
-    bounds *= -2.0
-    rounding = 4.0 * (a.shape[1] + 4) * np.finfo(float).eps
-    bounds += (1.0 - rounding) * length_a
-    bounds += (1.0 - rounding) * length_b
-    return np.maximum(bounds, 0.0, out=bounds)

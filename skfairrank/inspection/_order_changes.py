@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skfairrank._kernels.metrics import inversions
+from skfairrank._kernels.ranking import inversions
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank.policies import descending_order, sorting_work
@@ -33,7 +33,8 @@ def discordance(s, other, queries: Queries) -> np.ndarray:
     # In this order no pair that is tied in either score is an inversion, since ties are taken in the order of the rows.
     s, other = s[order], other[order]
     turned = np.empty(queries.n_queries, np.int64)
-    over_queries(inversions, offsets, 3.0 * sorting_work(offsets), s, other, offsets, turned)
+    orders = descending_order(s, offsets), descending_order(other, offsets)
+    over_queries(inversions, offsets, sorting_work(offsets), *orders, offsets, turned)
     by_other = np.lexsort((other, which))
     tied = _tied_pairs(queries, s) + _tied_pairs(queries, other[by_other]) - 2 * _tied_pairs(queries, s, other)
     return (turned + 0.5 * tied) / np.maximum(queries.sizes * (queries.sizes - 1) // 2, 1)

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._checks import names_queries, warn_caller
-from skfairrank._kernels.metrics import mean_hinge_over_pairs
+from skfairrank._kernels.ranking import mean_hinge_over_pairs
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank.metrics._per_query import PerQuery, Ranked
-from skfairrank.policies import Deterministic, sorting_work
+from skfairrank.policies import Deterministic, descending_order, sorting_work
 from skfairrank.utilities import discounts
 
 #: A merit below this (about 1e-100) counts as this in a ratio, so that exposure per merit and its square stay finite.
@@ -328,7 +328,8 @@ def individual_exposure_disparity(
         queries.offsets,
         np.empty(queries.n_queries),
     )
-    over_queries(mean_hinge_over_pairs, offsets, 5.0 * sorting_work(offsets), ratio, y, offsets, out)
+    orders = descending_order(ratio, offsets), descending_order(y, offsets)
+    over_queries(mean_hinge_over_pairs, offsets, 3.0 * sorting_work(offsets), ratio, y, *orders, offsets, out)
     defined, reason = np.maximum.reduceat(y, ranked.starts) > 0, "they have no relevant row"
     per_query = PerQuery(out, defined, "individual_exposure_disparity", reason, replace_undefined_by)
     return per_query.weighted(queries.weights(query_weight)).reduced(reduce)

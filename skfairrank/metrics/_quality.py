@@ -6,11 +6,11 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank._checks import check_scores, names_queries, warn_caller
-from skfairrank._kernels.metrics import inversions
+from skfairrank._kernels.ranking import inversions
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank.metrics._per_query import PerQuery, Ranked
-from skfairrank.policies import expected_utility, sorting_work
+from skfairrank.policies import descending_order, expected_utility, sorting_work
 from skfairrank.utilities import NDCG, make_utility, relative_gains
 
 _NOTHING_RELEVANT = "they have no relevant row"
@@ -317,7 +317,8 @@ def kendall_tau_score(s1, s2, *, qid, query_weight=None, reduce="mean"):
 def kendall_tau(s1: np.ndarray, s2: np.ndarray, queries: Queries) -> PerQuery:
     """`kendall_tau_score` of checked scores that are grouped by query."""
     discordant, offsets = np.empty(queries.n_queries, np.int64), queries.offsets
-    over_queries(inversions, offsets, 3.0 * sorting_work(offsets), s1, s2, offsets, discordant)
+    orders = descending_order(s1, offsets), descending_order(s2, offsets)
+    over_queries(inversions, offsets, sorting_work(offsets), *orders, offsets, discordant)
     defined = queries.sizes > 1
     pairs = np.where(defined, queries.sizes * (queries.sizes - 1) // 2, 1)
     reason = "they have one row each"

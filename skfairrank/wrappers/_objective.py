@@ -12,7 +12,7 @@ import numpy as np
 from skfairrank._batches import Batch
 from skfairrank._checks import check_relevance
 from skfairrank._gradients import Gradient, make_gradient
-from skfairrank._kernels.lambdarank import lambdarank, lambdarank_work
+from skfairrank._kernels.ranking import lambdarank, lambdarank_work
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 from skfairrank._threads import over_queries
@@ -267,10 +267,11 @@ class LambdaRankGradient:
 
     def __call__(self, batch, h, discount):
         slope, curvature = np.empty(len(h)), np.empty(len(h))
-        arguments = h, batch.offsets, batch.gain, discount, self.N_TOP, slope, curvature
+        order = descending_order(h, batch.offsets)
+        arguments = h, order, batch.offsets, batch.gain, discount, self.N_TOP, slope, curvature
         over_queries(lambdarank, batch.offsets, lambdarank_work(batch.offsets, self.N_TOP), *arguments)
         rank = np.arange(len(h)) - np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
-        utility = batch.gain[descending_order(h, batch.offsets)] * discount[rank]
+        utility = batch.gain[order] * discount[rank]
         return slope, curvature, np.add.reduceat(utility, batch.offsets[:-1])
 
     def check(self, queries, tables):
