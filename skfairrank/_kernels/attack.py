@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfairrank._kernels import njit
-from skfairrank._kernels.linear import BETA1, BETA2, TINY, dot, dot_with_row
+from skfairrank._kernels.linear import BETA1, BETA2, TINY, dot_of_rows, dot_with_row
 
 # The entries of `settings`. Behind the step size of a phase stands its number of steps.
 RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE, FULL = 0, 1, 2, 3, 4, 6
@@ -26,22 +26,23 @@ _ROUNDING = 16 * 2.0**-52
 
 
 @njit(inner=True, inline="always")
-def _ascend_once(z, slope, weight, price, lost, basis, m, v, gradient, factor, factor_of_square):
-    """Make a step of Adam from z along ``weight slope - price M z``, where M is I less the sum over r of lost_r b_r b_r'."""
-    for k in range(len(z)):
-        gradient[k] = weight * slope[k] - price * z[k]
+def _ascend_once(i, z, slope, weight, price, lost, basis, m, v, gradient, factor, factor_of_square):
+    """Make a step of Adam from row i of z along ``weight slope - price M z``; M is I less the sum over r of lost_r b_r b_r'."""
+    n = z.shape[1]
+    for k in range(n):
+        gradient[k] = weight * slope[k] - price * z[i, k]
     for r in range(len(lost)):
-        along = price * lost[r] * dot_with_row(basis, r, z)
-        for k in range(len(z)):
+        along = price * lost[r] * dot_of_rows(basis, r, z, i)
+        for k in range(n):
             gradient[k] += along * basis[r, k]
-    for k in range(len(z)):
-        m[k] = BETA1 * m[k] + (1.0 - BETA1) * gradient[k]
-        v[k] = BETA2 * v[k] + (1.0 - BETA2) * gradient[k] * gradient[k]
-        z[k] += factor * m[k] / (np.sqrt(factor_of_square * v[k]) + TINY)
+    for k in range(n):
+        m[i, k] = BETA1 * m[i, k] + (1.0 - BETA1) * gradient[k]
+        v[i, k] = BETA2 * v[i, k] + (1.0 - BETA2) * gradient[k] * gradient[k]
+        z[i, k] += factor * m[i, k] / (np.sqrt(factor_of_square * v[i, k]) + TINY)
 
 
 @njit
-def ascend_rows(z, slopes, weight, price, lost, basis, moments, factors):
+def ascend_rows(z, slopes, weight, price, lost, basis, m, v, factors):
     """Make a step of Adam for every row of z, in place.
 
     Parameters
@@ -50,28 +51,32 @@ def ascend_rows(z, slopes, weight, price, lost, basis, moments, factors):
     weight, price : ndarray of float64, shape (n_rows,)
     lost, basis : ndarray of float64, shapes (rank,) and (rank, n)
         See `_ascend_once`.
-    moments : ndarray of float64, shape (2, n_rows, n)
+    m, v : ndarray of float64, shape (n_rows, n)
         Adam's two averages, changed in place.
     factors : tuple of float
         What `linear.adam_factors` gives for the step.
     """
     gradient, (first, second) = np.empty(z.shape[1]), factors
     for i in range(len(z)):
-        m, v = moments[0, i], moments[1, i]
-        _ascend_once(z[i], slopes[i], weight[i], price[i], lost, basis, m, v, gradient, first, second)
+        _ascend_once(i, z, slopes[i], weight[i], price[i], lost, basis, m, v, gradient, first, second)
 
 
 @njit(inner=True)
-def _ascend_path(z, slope, start, rho, price, lost, basis, step_size, n_steps, work):
-    """Ascend rho/2 (start + slope.z)^2 - price/2 z'Mz from z, in place. Returns start + slope.z at the end."""
-    n, power, power_of_square = len(z), 1.0, 1.0
-    m, v, gradient = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
-    m[:], v[:] = 0.0, 0.0
+def _ascend_paths(first, last, z, slope, change, rho, price, lost, basis, step_size, n_steps):
+    """Ascend rho/2 (change + slope.z)^2 - price/2 z'Mz from rows of z, in place. `change` becomes change + slope.z.
+
+    The loop over paths is the inner one: a step has to wait for the one before, and steps of other paths fill the time.
+    """
+    m, v, gradient = np.zeros(z.shape), np.zeros(z.shape), np.empty(z.shape[1])
+    power, power_of_square = 1.0, 1.0
     for _ in range(n_steps):
         power, power_of_square = power * BETA1, power_of_square * BETA2
-        weight, first, second = rho * (start + dot(slope, z)), step_size / (1.0 - power), 1.0 / (1.0 - power_of_square)
-        _ascend_once(z, slope, weight, price, lost, basis, m, v, gradient, first, second)
-    return start + dot(slope, z)
+        factor, factor_of_square = step_size / (1.0 - power), 1.0 / (1.0 - power_of_square)
+        for p in range(first, last):
+            weight = rho * (change[p] + dot_with_row(z, p, slope))
+            _ascend_once(p, z, slope, weight, price[p], lost, basis, m, v, gradient, factor, factor_of_square)
+    for p in range(first, last):
+        change[p] += dot_with_row(z, p, slope)
 
 
 @njit
@@ -95,18 +100,20 @@ def ascend(first, last, c, e, by_path, size, raw, w, lost, basis, settings):
         Of M, as for `ascend_rows`.
     settings : (8,)
     """
-    K, rho, along, work = len(raw), settings[RHO], np.empty(len(raw)), np.empty(3 * max(raw.shape))
-    for r in range(K):
+    rho, price, change, along = settings[RHO], np.zeros(len(e)), np.zeros(len(e)), np.empty(len(raw))
+    for r in range(len(raw)):
         along[r] = dot_with_row(raw, r, w)
+    step_size, n_steps = settings[SUBSPACE], int(settings[SUBSPACE + 1])
+    _ascend_paths(first, last, c, along, change, rho, price, lost[:0], basis[:0], step_size, n_steps)
     for p in range(first, last):
-        step_size, n_steps = settings[SUBSPACE], int(settings[SUBSPACE + 1])
-        inside = _ascend_path(c[p], along, 0.0, rho, 0.0, lost[:0], basis[:0], step_size, n_steps, work)
-        step_size, n_steps, price = settings[FULL], int(settings[FULL + 1]), 2.0 * settings[LAMBDA] / size[p]
-        change = _ascend_path(e[p], w, inside, rho, price, lost, basis, step_size, n_steps, work)
-        cost = dot(e[p], e[p])
+        by_path[INSIDE, p], price[p] = change[p], 2.0 * settings[LAMBDA] / size[p]
+    step_size, n_steps = settings[FULL], int(settings[FULL + 1])
+    _ascend_paths(first, last, e, w, change, rho, price, lost, basis, step_size, n_steps)
+    for p in range(first, last):
+        cost = dot_of_rows(e, p, e, p)
         for r in range(len(lost)):
-            cost -= lost[r] * dot_with_row(basis, r, e[p]) ** 2
-        by_path[INSIDE, p], by_path[CHANGE, p], by_path[PATH_COST, p] = inside, change, max(cost, 0.0)
+            cost -= lost[r] * dot_of_rows(basis, r, e, p) ** 2
+        by_path[CHANGE, p], by_path[PATH_COST, p] = change[p], max(cost, 0.0)
 
 
 @njit

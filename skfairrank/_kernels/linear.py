@@ -19,10 +19,11 @@ def dot_with_row(A, r, x):
 
 
 @njit(fastmath=REASSOCIATE, inner=True)
-def dot(x, y):
+def dot_of_rows(A, r, B, s):
+    """A[r] . B[s]."""
     total = 0.0
-    for k in range(len(x)):
-        total += x[k] * y[k]
+    for k in range(A.shape[1]):
+        total += A[r, k] * B[s, k]
     return total
 
 

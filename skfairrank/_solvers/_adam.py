@@ -99,10 +99,9 @@ class Training:
                     value = regularizer.pull_scores(batch, h, gradient, in_scores)
                     if is_weighted:
                         in_scores *= np.repeat(batch.weight, np.diff(batch.offsets))
-                        utility *= batch.weight
                     score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / len(utility), slope)
                     report = regularizer.pull(batch, theta, slope) if step >= regularizer.n_plain else NOTHING
-                    utilities[step] = np.add.reduce(utility) / len(utility)
+                    utilities[step] = utility @ batch.weight / len(utility)
                     values[step] = value + report.regularizer
                     distances[step], multipliers[step] = report.query_distance, regularizer.multiplier
                     if alpha:

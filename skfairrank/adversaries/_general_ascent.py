@@ -112,13 +112,13 @@ class GeneralAscent:
 
     def _ascend(self, items, at, z, price, lost, basis, step_size, n_steps):
         """Ascent of ``rho/2 change(z)^2 - price/2 z.Mz`` by Adam from z, in place, item by item."""
-        moments = np.zeros((2, *z.shape))
+        m, v = np.zeros(z.shape), np.zeros(z.shape)
         for t in range(1, n_steps + 1):
             values, slopes = at(z)
             # One kind of array, so that the kernel is compiled once.
             slopes = np.require(slopes, np.float64, ("C", "W"))
             weight = self.rho * items.change_to(values)
-            ascend_rows(z, slopes, weight, price, lost, basis, moments, adam_factors(t, step_size))
+            ascend_rows(z, slopes, weight, price, lost, basis, m, v, adam_factors(t, step_size))
 
 
 class Items:

@@ -62,13 +62,12 @@ class Pairing:
         by_query : ndarray, shape (6, n_queries)
             As `_kernels.attack.accept` leaves it.
         """
-        for b in by_query[IS_OPEN].nonzero()[0].tolist():
-            n = batch.offsets[b + 1] - batch.offsets[b]
+        offsets, queries, found = batch.offsets, batch.queries, (self.gaps, by_query)
+        for b in np.flatnonzero(by_query[IS_OPEN]).tolist():
+            n = offsets[b + 1] - offsets[b]
             cost = np.empty((n, n))
-            if fair_costs(
-                b, batch.X, batch.rows, batch.offsets, batch.queries, self.basis, self.shrink, n_starts, e, self.gaps,
-                by_query, cost,
-            ):  # fmt: skip
+            metric = self.basis, self.shrink
+            if fair_costs(b, batch.X, batch.rows, offsets, queries, *metric, n_starts, e, *found, cost):
                 cheapest = np.add.reduce(cost[linear_sum_assignment(cost)]) / n
                 by_query[DISTANCE, b] = min(float(by_query[DISTANCE, b]), cheapest)
         return float(by_query[WEIGHT] @ by_query[DISTANCE])
