@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfairrank._kernels._jit import njit
+from skfairrank._kernels import njit
 from skfairrank._threads import over_queries
 
 __all__ = [

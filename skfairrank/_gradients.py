@@ -85,10 +85,9 @@ class Reinforce:
             given = sampled_utilities(h, batch.offsets, batch.key, self.n_samples, tables)
         return self._estimate(sampling.reinforce, batch, h, gain, discount, given)
 
-    def _estimate(self, kernel, batch, h, *tables):
+    def _estimate(self, kernel, batch, h, gain, *others):
         gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
-        gain, *tables = tables
-        arguments = h, batch.offsets, gain, batch.continuation, *tables, batch.key, self.n_samples, gradient, utility
+        arguments = h, batch.offsets, gain, batch.continuation, *others, batch.key, self.n_samples, gradient, utility
         over_queries(kernel, batch.offsets, sampling.gradient_work(len(h), len(utility), self.n_samples), *arguments)
         return gradient, utility
 

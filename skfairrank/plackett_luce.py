@@ -243,8 +243,8 @@ def expected_utility(h, queries: Queries, tables: Tables, n_samples, random_stat
     else:
         key = draw_keys(as_generator(random_state), 1)[0]
         work = _sampling.gradient_work(len(h), queries.n_queries, n_samples)
-        arguments += np.empty((0, 0)), key, int(n_samples), gradient, utility
-        over_queries(_sampling.reinforce, offsets, work, *arguments)
+        noise = np.empty((0, 0)), key, int(n_samples)
+        over_queries(_sampling.reinforce, offsets, work, *arguments, *noise, gradient, utility)
     return utility
 
 

@@ -182,7 +182,7 @@ PLACED = {
     "box": lambda a: closed_forms.exact_box(a["w"], a["basis"], a["basis"], a["shrink"], 3.0, 0.2, a["e"], a["fair"]),
     "budget": lambda a: closed_forms.exact_budget(a["w"], a["basis"], a["shrink"], a["c"] ** 2, a["c"] ** 2, 0.3, 0.2, a["fair"]),
     "scores": lambda a: linear.all_scores(0, 3, a["X"], a["w"], a["c"]),
-    "pull-back": lambda a: linear.pull_back(a["X"], np.array([2, 0, 1]), a["c"], 0.3, a["fair"]),
+    "gradient": lambda a: linear.weight_gradient(0, 1, a["X"], np.array([2, 0, 1]), a["c"], 0.3, 3, a["fair"][None]),
     "step": lambda a: linear.adam_step(a["w"], a["e"], a["m"], a["v"], *linear.adam_factors(3, 0.01)),
 }  # fmt: skip
 

@@ -23,7 +23,7 @@ from skfairrank.fair_metrics import (
     MahalanobisMetric,
     check_fair_metric,
 )
-from skfairrank.fair_metrics._distances import query_distance, shrink_along
+from skfairrank.fair_metrics._distances import shrink_along, transport
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.inspection import nearest_queries
 
@@ -253,7 +253,7 @@ def test_distances_of_queries_are_those_of_pot(name):
 def test_a_plan_that_is_not_found_is_an_error():
     rng = np.random.default_rng(0)
     with pytest.raises(RuntimeError, match="queries of 30 and 40 items failed"):
-        query_distance(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), max_iter=1)
+        transport(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), max_iter=1)
 
 
 @pytest.mark.parametrize("offset", [0.0, 2.0**30])

@@ -8,7 +8,7 @@ import pytest
 import reference
 
 from skfairrank._gradients import PLRank, Reinforce, SubsetSum, make_gradient
-from skfairrank._kernels import ragged, ranks
+from skfairrank._kernels import sampling
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 from skfairrank.plackett_luce import EXACT_LIMIT
@@ -62,7 +62,7 @@ def run(kind, h, gain, discount, continuation, offsets, key=KEY, n_samples=0):
 def sampled_orders(h, offsets, n_samples, key=KEY):
     """The rankings that the sampled gradients see, as orders (n_samples, n) of each query."""
     found = np.empty((n_samples, len(h)), np.int64)
-    ranks.sample_ranks(0, len(offsets) - 1, h, offsets, key, n_samples, found)
+    sampling.sample_ranks(0, len(offsets) - 1, h, offsets, key, n_samples, found)
     return [np.argsort(found[:, lo:hi], axis=1) for lo, hi in itertools.pairwise(offsets)]
 
 
@@ -318,7 +318,7 @@ def test_wide_scores_give_finite_gradients(kind):
 def test_the_edge_where_scores_become_wide_is_smooth(kind, utility):
     """Two ways to sum meet there."""
     h, *rest = problem(10, sizes=(4,), utility=utility)
-    h[0] += ragged.WIDE - np.ptp(h)
+    h[0] += sampling.WIDE - np.ptp(h)
     below, above = (
         run(kind, h + np.array([0, 0, 0, shift]) * (h == h.min()), *rest, KEY, 10) for shift in (1e-9, -1e-9)
     )

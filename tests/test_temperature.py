@@ -187,7 +187,7 @@ def test_scores_that_do_not_differ_have_temperature_one():
     assert ranker.temperature_ == 1 and len(ranker.curve_) == 1
     assert ranker.curve_["ndcg"][0] == pytest.approx(ndcg_score(Y, np.zeros(len(Y)), qid=QID))
     with pytest.warns(UserWarning, match="Scores do not differ"):  # at chance exposures are equal
-        assert chosen(group=GROUP, ranker=constant, max_disparity=0).curve_["disparity"].tolist() == [0.0]
+        assert chosen(group=GROUP, ranker=constant, max_disparity=0).curve_["disparity"].max() < 1e-15
     with pytest.warns(UserWarning) as caught:  # each row a query of its own
         assert chosen(qid=np.arange(len(Y)), y=Y + 1, max_ndcg_loss=0.1).temperature_ == 1
     assert "more than one row" in str(caught[-1].message)

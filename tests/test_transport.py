@@ -9,12 +9,9 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._kernels import transport as kernels
-from skfairrank._kernels.attack import ASKS, LARGEST, LARGEST_ASSIGNMENT, OPEN, STATE
+from skfairrank._kernels.attack import LARGEST_ASSIGNMENT
 from skfairrank.adversaries import Ascent
 from skfairrank.adversaries._pairing import Pairing
 
@@ -30,122 +27,6 @@ class Batch(NamedTuple):
 def pot(cost):
     n, m = cost.shape
     return ot.emd2(np.full(n, 1 / n), np.full(m, 1 / m), cost)
-
-
-def costs(n, m, seed=0, d=4):
-    rng = np.random.default_rng(seed)
-    return cdist(rng.normal(size=(n, d)), rng.normal(size=(m, d)), "sqeuclidean")
-
-
-# The compiled assignment
-
-
-def assignment(cost, n):
-    """Total cost, and the column of each row."""
-    ints = np.full((5, n + 3), -9)
-    total = kernels.assignment(cost, n, np.empty((3, n + 3)), ints)
-    assert (ints[:, n:] == -9).all()
-    return total, ints[0, :n]
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 40])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_compiled_assignment_is_scipys(n, seed):
-    cost = costs(n, n, seed)
-    total, column = assignment(cost, n)
-    rows, columns = linear_sum_assignment(cost)
-    assert total == pytest.approx(cost[rows, columns].sum(), rel=1e-12)
-    assert column.tolist() == columns.tolist()
-
-
-@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from([1, 2, 4]))
-@settings(deadline=None, derandomize=True, max_examples=150)
-def test_the_compiled_assignment_with_many_ties_costs_what_scipys_does(n, seed, levels):
-    """Integers of few levels, also negative, so that paths through equal costs are taken."""
-    cost = np.random.default_rng(seed).integers(-levels, levels + 1, (n, n)).astype(float)
-    total, column = assignment(cost, n)
-    rows, columns = linear_sum_assignment(cost)
-    assert sorted(column) == list(range(n))
-    assert total == cost[np.arange(n), column].sum() == cost[rows, columns].sum()
-
-
-def test_the_compiled_assignment_reads_a_corner_of_a_larger_matrix():
-    cost = costs(6, 6)
-    rows, columns = linear_sum_assignment(cost[:4, :4])
-    assert assignment(cost, 4)[0] == pytest.approx(cost[rows, columns].sum())
-
-
-# Gaps within queries
-
-
-def learn(X, rows, offsets, queries, basis, largest, gaps, shrink=None):
-    """What is known of the gaps after queries asked for as much as their largest moves need; their states too."""
-    by_query, shrink = (
-        np.full((5, len(queries)), np.nan),
-        np.ones(len(basis)) if shrink is None else np.array(shrink, float),
-    )
-    by_query[LARGEST], by_query[STATE] = largest, ASKS
-    room = kernels.gap_room(X.shape[1], int(np.diff(offsets).max()))
-    scale = kernels.rounding(basis, shrink)
-    kernels.smallest_gaps(
-        0, len(queries), X, rows, np.array(offsets), np.array(queries), basis, shrink, scale, gaps, by_query, room
-    )
-    return by_query[STATE].tolist()
-
-
-def gaps_of(X, offsets, basis, shrink=None):
-    """The gaps, whatever they are; infinity where no two items differ."""
-    gaps, n = np.zeros(len(offsets) - 1), len(offsets) - 1
-    learn(X, np.arange(len(X)), offsets, np.arange(n), basis, np.inf, gaps, shrink)
-    return np.abs(gaps)
-
-
-@pytest.mark.parametrize("shrink", [[1.0], [0.6], [-3.0]])
-def test_the_smallest_gap_is_that_of_the_nearest_different_pair(shrink):
-    rng = np.random.default_rng(0)
-    X, basis = rng.normal(size=(9, 3)), np.linalg.qr(rng.normal(size=(3, 1)))[0].T
-    X[4] = X[5] + 7 * basis[0] * (shrink == [1.0])  # equal up to the sensitive direction, which is free if shrink is 1
-    Z = X @ reference.shrinker(basis, shrink)
-    expected = []
-    for rows in (range(3), range(3, 8)):
-        pairs = [np.linalg.norm(Z[i] - Z[j]) for i in rows for j in rows if i < j and {i, j} != {4, 5}]
-        expected.append(min(pairs))
-    assert gaps_of(X, [0, 3, 8, 9], basis, shrink) == pytest.approx([*expected, np.inf], rel=1e-12)
-
-
-@pytest.mark.parametrize("most", [1e3, 1e6])
-def test_rounding_that_a_metric_stretches_is_no_gap(most):
-    """Items equal up to a free direction, beside one that the metric stretches: they are at distance zero up to rounding."""
-    rng = np.random.default_rng(1)
-    basis = np.linalg.qr(rng.normal(size=(5, 2)))[0].T.copy()
-    X = rng.normal(size=5) + np.outer(rng.normal(size=6), basis[0])
-    assert gaps_of(X, [0, 6], basis, [1.0, -most]).tolist() == [np.inf]
-
-
-@pytest.mark.parametrize(
-    "largest, then, is_open",
-    [(0.1, -0.4, False), (0.2, -0.8, False), (0.3, 1, False), (0.5, 1, False), (0.6, 1, True)],
-)
-def test_no_more_is_learned_of_a_gap_than_the_moves_ask_for(largest, then, is_open):
-    """The gap is 1: the identity is optimal up to moves of half of that."""
-    gaps = np.zeros(1)
-    state = learn(np.array([[0.0], [1.0]]), np.arange(2), [0, 2], [0], np.zeros((0, 1)), largest, gaps)
-    assert gaps[0] == pytest.approx(then) and state == [OPEN if is_open else 0.0]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gaps_of_rows_in_any_place(dtype):
-    """Rows of a batch are picked from X, whose dtype stays."""
-    X = np.array([[0.0, 1], [9, 9], [4, 0], [5, 0]], dtype)
-    gaps = np.zeros(3)
-    learn(X, np.array([3, 0, 2]), [0, 3], [1], np.zeros((0, 2)), 9.0, gaps)
-    assert gaps.tolist() == [0.0, 1.0, 0.0]
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6, 1e12])
-def test_an_offset_of_a_feature_hides_no_gap(offset):
-    X = np.c_[np.full(3, offset), [0.0, 0.5, 0.5]]
-    assert gaps_of(X, [0, 3], np.zeros((0, 2))).tolist() == [0.5]
 
 
 # Distances between moved queries

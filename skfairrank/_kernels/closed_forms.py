@@ -40,10 +40,10 @@ def exact_budget(w, basis, shrink, sizes, shares, epsilon, subspace_radius, grad
     norm, b = float(np.linalg.norm(free)), float(np.sqrt(max(w @ across, 0.0)))
     if b <= 1e-12 * np.linalg.norm(w):  # free directions span w: what is left is rounding
         b = 0.0
-    a, largest = subspace_radius * norm, sizes.max()
+    a, largest = subspace_radius * norm, sizes.max(initial=0.0)
     share = shares[sizes == largest].sum()
     x, u = 0.0, np.zeros(len(sizes))
-    if b > 0.0 and epsilon > 0.0:
+    if b > 0.0 and epsilon > 0.0 and len(sizes):
         x = a * b * largest / np.sqrt(epsilon)
         if x > 1e-15 * largest * b * b:
             x = _root(a * b, b * b, x, sizes, shares, largest, share, epsilon)

@@ -138,7 +138,7 @@ class LinearAscent:
             batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, raw, by_query, gradient
         )
         if n_open:
-            distance = pairing.solve(batch, e, self.n_starts, by_query)
+            distance = pairing.solve(batch, e, self.n_starts, by_query, distance)
         return regularizer, distance, gradient
 
     def _lay_out(self, offsets: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

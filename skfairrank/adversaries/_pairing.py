@@ -48,9 +48,9 @@ class Pairing:
         by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST] = batch.offsets[:-1], share, largest
         by_query[DISTANCE], by_query[WEIGHT] = share**2 * spent, batch.weight / len(share)
         by_query[IS_OPEN] = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (np.abs(gap) < 2.0 * largest)
-        return self.solve(batch, e, 0, by_query)
+        return self.solve(batch, e, 0, by_query, float(by_query[WEIGHT] @ by_query[DISTANCE]))
 
-    def solve(self, batch, e, n_starts, by_query) -> float:
+    def solve(self, batch, e, n_starts, by_query, distance) -> float:
         """Replace the cost of pairing items with themselves by d_Q where queries are open; the mean of weight times d_Q.
 
         Parameters
@@ -61,7 +61,10 @@ class Pairing:
         n_starts : int
         by_query : ndarray, shape (6, n_queries)
             As `_kernels.attack.accept` leaves it.
+        distance : float
+            The mean with every item paired with itself. It is returned as it is where no other pairing is cheaper.
         """
+        is_cheaper = False
         offsets, queries, found = batch.offsets, batch.queries, (self.gaps, by_query)
         for b in np.flatnonzero(by_query[IS_OPEN]).tolist():
             n = offsets[b + 1] - offsets[b]
@@ -69,5 +72,6 @@ class Pairing:
             metric = self.basis, self.shrink
             if fair_costs(b, batch.X, batch.rows, offsets, queries, *metric, n_starts, e, *found, cost):
                 cheapest = np.add.reduce(cost[linear_sum_assignment(cost)]) / n
-                by_query[DISTANCE, b] = min(float(by_query[DISTANCE, b]), cheapest)
-        return float(by_query[WEIGHT] @ by_query[DISTANCE])
+                if cheapest < by_query[DISTANCE, b] * (1.0 - 1e-12):
+                    by_query[DISTANCE, b], is_cheaper = cheapest, True
+        return float(by_query[WEIGHT] @ by_query[DISTANCE]) if is_cheaper else distance
