@@ -1,9 +1,8 @@
 """scikit-learn estimators for individually fair learning to rank."""
 
-from skfairrank._path import SenSTIRPath, senstir_path
-from skfairrank._rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.preprocessing import QueryScaler
+from skfairrank.rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRPath, SenSTIRRanker, senstir_path
 from skfairrank.wrappers import GapBoostingRanker, QueryRanker, SenSTIRBoostingRanker, TemperatureRanker
 from skfairrank.wrappers._workers import on_workers
 

@@ -13,16 +13,27 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval
 
 from skfairrank import plackett_luce
 from skfairrank._checks import LARGEST_SCORE
-from skfairrank._kernels import ranking
+from skfairrank._kernels import exact, ranking, sampling
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
 from skfairrank.utilities import Tables, discounts
 
-__all__ = ["Deterministic", "RankProbabilities", "PlackettLuce", "Policy"]
+__all__ = [
+    "Deterministic",
+    "ExactGradient",
+    "GradientEstimator",
+    "PLRank",
+    "PlackettLuce",
+    "Policy",
+    "RankProbabilities",
+    "Reinforce",
+]
 
 N_SAMPLES = 100
 TOLERANCE = 1e-6  # how far given probabilities may be from summing to one
@@ -281,3 +292,134 @@ def expected_utility(policy: Policy, s, queries: Queries, tables: Tables) -> np.
             "'deterministic' or 'plackett_luce'."
         )
     return of_rankings(s, queries, tables)
+
+
+# Training: gradients of the expected utility
+
+_NOT_GIVEN = np.empty((0, 0))  # utilities of sampled rankings, where tables say them
+
+
+class GradientEstimator(BaseEstimator):
+    """Gradient of the expected utility in the scores of a batch: what rankers take as `gradient`.
+
+    A class of one's own needs `estimate` and `expected_discounts`, which refer to the same rankings.
+    """
+
+    def estimate(self, batch, h: np.ndarray, discount: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient of the expected utility in the scores, shape (n_rows,), and each query's utility, shape (n_queries,).
+
+        Parameters
+        ----------
+        batch : skfairrank.training.Batch
+            Of which `offsets`, `gain`, `continuation`, `key` and `utility` are read.
+        h : ndarray of float64, shape (n_rows,)
+            Scores of the batch's rows.
+        discount : ndarray of float64, shape (>= largest query size,)
+
+        Raises
+        ------
+        ValueError
+            If it needs tables, and the batch's utility is known by the utility of whole rankings.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no estimate(batch, h, discount).")
+
+    def expected_discounts(self, batch, h: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        """Expected discount of each row's rank, shape (n_rows,), over the rankings from which the gradient comes."""
+        raise NotImplementedError(f"{type(self).__name__} has no expected_discounts(batch, h, discount).")
+
+    def check(self, queries: Queries) -> None:
+        """Raise ValueError where a query is too large for it, and name the query."""
+
+
+class Reinforce(GradientEstimator):
+    """REINFORCE over sampled rankings, with the mean utility of the query's own samples as the baseline (Bower et al. 2021).
+
+    The mean contains the sample itself, so the expectation is 1 - 1/n_samples times the gradient.
+
+    Parameters
+    ----------
+    n_samples : int, default=25
+        Sampled rankings per query, at least 2.
+    """
+
+    _parameter_constraints: dict = {"n_samples": [Interval(numbers.Integral, 2, None, closed="left")]}
+
+    def __init__(self, n_samples=25):
+        self.n_samples = n_samples
+
+    def estimate(self, batch, h, discount):
+        given = _NOT_GIVEN
+        if batch.utility is not None:  # the utility of whole rankings is known to it alone: they are drawn twice, alike
+            tables = Tables(batch.gain, discount, utility=batch.utility)
+            given = plackett_luce.sampled_utilities(h, batch.offsets, batch.key, self.n_samples, tables)
+        return self._sampled(sampling.reinforce, batch, h, discount, given)
+
+    def _sampled(self, kernel, batch, h, *others):
+        gradient, utility, n = np.empty(len(h)), np.empty(len(batch.offsets) - 1), self.n_samples
+        arguments = h, batch.offsets, batch.gain, batch.continuation, *others, batch.key, n, gradient, utility
+        over_queries(kernel, batch.offsets, sampling.gradient_work(len(h), len(utility), n), *arguments)
+        return gradient, utility
+
+    def expected_discounts(self, batch, h, discount):
+        expected = np.empty(len(h))
+        work = sampling.sampling_work(len(h), len(batch.offsets) - 1, self.n_samples)
+        arguments = h, batch.offsets, batch.key, self.n_samples, discount, expected
+        over_queries(sampling.sampled_discounts, batch.offsets, work, *arguments)
+        return expected
+
+
+class PLRank(Reinforce):
+    """PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, and of lower variance than REINFORCE.
+
+    Parameters
+    ----------
+    n_samples : int, default=25
+        Sampled rankings per query, at least 2: a single one has no baseline.
+    """
+
+    def estimate(self, batch, h, discount):
+        _check_tables(batch)
+        return self._sampled(sampling.plrank, batch, h, discount)
+
+
+class ExactGradient(GradientEstimator):
+    """The gradient itself, summed over subsets of a query's items: for queries of up to `plackett_luce.EXACT_LIMIT` items."""
+
+    _parameter_constraints: dict = {}
+
+    def estimate(self, batch, h, discount):
+        _check_tables(batch)
+        gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
+        arguments = h, batch.offsets, batch.gain, batch.continuation, discount, gradient, utility
+        over_queries(exact.exact_gradient, batch.offsets, 2.0 * exact.subset_work(np.diff(batch.offsets)), *arguments)
+        return gradient, utility
+
+    def expected_discounts(self, batch, h, discount):
+        expected = np.empty(len(h))
+        work = exact.subset_work(np.diff(batch.offsets))
+        over_queries(exact.expected_discounts, batch.offsets, work, h, batch.offsets, discount, expected)
+        return expected
+
+    def check(self, queries):
+        plackett_luce.check_exact_limit(queries)
+
+
+def _check_tables(batch) -> None:
+    if batch.utility is not None:
+        raise ValueError(
+            'gradient="plrank", gradient="exact" and solver="lbfgs" need a utility of gain, discount and continuation; '
+            "this one, as AveragePrecision, is known by the utility of whole rankings. Train for it by REINFORCE: "
+            'solver="adam", gradient="reinforce" (and give senstir_path its rhos).'
+        )
+
+
+GRADIENTS = {"reinforce": Reinforce, "plrank": PLRank, "exact": ExactGradient}
+
+
+def make_gradient(gradient, n_samples: int) -> GradientEstimator:
+    """The object that a ranker's parameter `gradient` names, with so many samples; an object brings its own."""
+    if not isinstance(gradient, str):
+        if hasattr(gradient, "_validate_params"):
+            gradient._validate_params()
+        return gradient
+    return ExactGradient() if gradient == "exact" else GRADIENTS[gradient](n_samples)

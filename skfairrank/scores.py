@@ -75,7 +75,7 @@ class Score(BaseEstimator):
         parts = [self.values(theta, _read(X, block if rows is None else rows[block])) for block in blocks]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def pull_back(self, theta, X, rows, g, scale, out):
+    def vjp(self, theta, X, rows, g, scale, out):
         """out = scale times the gradient of ``sum_i g_i h(X[rows[i]])`` in theta."""
         out[:] = 0.0
         for at in range(0, len(rows), _ROWS):
@@ -123,7 +123,7 @@ class LinearScore(Score):
             over_range(_linear.linear_scores, n, work, X, rows, theta, out)
         return out
 
-    def pull_back(self, theta, X, rows, g, scale, out):
+    def vjp(self, theta, X, rows, g, scale, out):
         if len(rows) <= _BLOCK:
             _linear.weight_gradient(0, 1, X, rows, g, scale, _BLOCK, out.reshape(1, -1))
             return
@@ -421,7 +421,7 @@ def make_score(score_function) -> Score:
         "input_gradient",
         "along",
         "values_of_rows",
-        "pull_back",
+        "vjp",
     )
     missing = [name for name in needed if not callable(getattr(score_function, name, None))]
     if isinstance(score_function, type) or missing:

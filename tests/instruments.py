@@ -75,10 +75,10 @@ class ScoreWithDiary(LinearScore):
             self.diary.looks.append((len(self.diary.trained), rows.copy(), theta.copy()))
         return super().values_of_rows(theta, X, rows)
 
-    def pull_back(self, theta, X, rows, g, scale, out):
+    def vjp(self, theta, X, rows, g, scale, out):
         self.diary.looks.pop()
         self.diary.trained.append(rows.copy())
-        super().pull_back(theta, X, rows, g, scale, out)
+        super().vjp(theta, X, rows, g, scale, out)
 
 
 # Interruptions
@@ -104,7 +104,7 @@ class Fuse(_Shared):
 class FusedScore(LinearScore):
     """A fuse on the methods named."""
 
-    def __init__(self, fuse, on=("values_of_rows", "pull_back")):
+    def __init__(self, fuse, on=("values_of_rows", "vjp")):
         self.fuse = fuse
         self.on = on
 
@@ -112,9 +112,9 @@ class FusedScore(LinearScore):
         method = super().values_of_rows
         return self.fuse(method, theta, X, rows) if "values_of_rows" in self.on else method(theta, X, rows)
 
-    def pull_back(self, *args):
-        method = super().pull_back
-        return self.fuse(method, *args) if "pull_back" in self.on else method(*args)
+    def vjp(self, *args):
+        method = super().vjp
+        return self.fuse(method, *args) if "vjp" in self.on else method(*args)
 
 
 class FusedAdversary(Adversary):

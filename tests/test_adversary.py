@@ -7,7 +7,6 @@ import pytest
 import reference
 
 from skfairrank import SensitiveSubspaceMetric
-from skfairrank._batches import ArrayBatches
 from skfairrank._kernels import closed_forms, linear
 from skfairrank._queries import Queries
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, ExactGaps, GapsAscent
@@ -15,6 +14,7 @@ from skfairrank.adversaries._ascent import DualStep
 from skfairrank.adversaries._search import largest_regularizer
 from skfairrank.fair_metrics import MahalanobisMetric
 from skfairrank.scores import LinearScore
+from skfairrank.training._batches import Batches
 from skfairrank.utilities import Tables
 
 STEPS = {"subspace_step_size": 0.01, "subspace_n_steps": 20, "full_step_size": 0.001, "full_n_steps": 20}
@@ -29,7 +29,7 @@ def problem(sizes=(5, 3, 1, 5, 4), d=6, K=2, seed=0, spread=1.0):
         SensitiveSubspaceMetric(directions=rng.normal(size=(K, d)) * 3 + 0.1) if K else MahalanobisMetric(np.eye(d))
     )
     metric.fit(np.zeros((2, d)))
-    batches = ArrayBatches(X, Queries.from_qid(qid, len(X)), Tables(np.zeros(len(X)), np.zeros(max(sizes))))
+    batches = Batches(X, Queries.from_qid(qid, len(X)), Tables(np.zeros(len(X)), np.zeros(max(sizes))))
     return batches, metric, rng.normal(size=d)
 
 

@@ -19,10 +19,10 @@ from sklearn.model_selection import GridSearchCV
 from xgboost import XGBRanker
 
 from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRBoostingRanker
-from skfairrank._batches import Batch
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import ndcg_score
 from skfairrank.model_selection import QueryKFold
+from skfairrank.training import Batch
 from skfairrank.utilities import ERR, NDCG, AveragePrecision
 from skfairrank.wrappers._objective import FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
 

@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from small_tasks import MIXED, make_task
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, QueryRanker, RandomRanker, SenSTIRRanker, senstir_path
-from skfairrank._batches import ArrayBatches
 from skfairrank._queries import Queries
 from skfairrank.adversaries import GivenHypotheticals
 from skfairrank.datasets import flip_sex
@@ -27,6 +26,7 @@ from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import kendall_tau_score, kendall_tau_scorer
 from skfairrank.model_selection import QueryKFold
 from skfairrank.scores import FunctionScore, LinearScore, MLPScore
+from skfairrank.training._batches import Batches
 from skfairrank.utilities import Tables
 
 TASK = make_task(MIXED, seed=3)
@@ -69,7 +69,7 @@ class Setting:
         weights = rng.uniform(0.5, 1.5, self.queries.n_queries)
         self.metric = None if metric is None else MahalanobisMetric(metric).fit(TASK.X)
         self.M = np.zeros((D, D)) if metric is None else metric
-        batches = ArrayBatches(TASK.X, self.queries, Tables(np.zeros(N), np.zeros(4)), weights)
+        batches = Batches(TASK.X, self.queries, Tables(np.zeros(N), np.zeros(4)), weights)
         (self.batch,) = batches.in_order()
         self.theta = score.initial_parameters(D, rng) + 0.5 * rng.normal(size=len(score.initial_parameters(D, rng)))
         adversary = GivenHypotheticals(epsilon=epsilon, dual_step=dual_step).among(self.candidates)

@@ -116,7 +116,7 @@ def test_interrupted_training_has_the_weights_of_the_steps_it_took(name):
 
 
 PACKAGE = Path(skfairrank.__file__).parent
-PARTS = tuple(str(PACKAGE / name) for name in ("_solvers", "adversaries", "_regularizers", "_batches"))
+PARTS = tuple(str(PACKAGE / name) for name in ("training", "adversaries"))
 
 
 @contextmanager

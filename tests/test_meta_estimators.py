@@ -35,9 +35,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from skfairrank import QueryRanker, QueryScaler
-from skfairrank._rankers._ranking import RankingMixin
 from skfairrank.metrics import make_ranking_scorer, ndcg_score, ndcg_scorer
 from skfairrank.model_selection import QueryKFold, query_learning_curve
+from skfairrank.rankers._ranking import RankingMixin
 
 PAGE = Path(__file__).parent.parent / "docs" / "meta_estimators.md"
 # Before 1.8 a search withholds qid from the `score` of a pipeline or search (docs/model_selection.md): a scorer gets it.

@@ -465,11 +465,11 @@ def test_bad_data_are_refused_as_by_fit():
 def test_an_interrupt_ends_the_path(n, n_stretches):
     """Not only the fit at which it came: that is the second one, at its first gradient or a later one."""
     task, whole, first = make_task(seed=1), Fuse(), Fuse()
-    path = walk(task, rhos=RHOS[:1], score_function=FusedScore(first, on=("pull_back",)))
-    walk(task, rhos=RHOS, score_function=FusedScore(whole, on=("pull_back",)))
+    path = walk(task, rhos=RHOS[:1], score_function=FusedScore(first, on=("vjp",)))
+    walk(task, rhos=RHOS, score_function=FusedScore(whole, on=("vjp",)))
     fuse = Fuse(first.n_calls + n)
     with pytest.warns(UserWarning, match="fit was interrupted") as seen:
-        cut = walk(task, rhos=RHOS, n_stretches=n_stretches, score_function=FusedScore(fuse, on=("pull_back",)))
+        cut = walk(task, rhos=RHOS, n_stretches=n_stretches, score_function=FusedScore(fuse, on=("vjp",)))
     assert len(seen) == 1 and fuse.n_calls == first.n_calls + n < whole.n_calls - 10
     assert cut.rhos.tolist() == RHOS[:1].tolist() and len(cut.rankers) == 1
     np.testing.assert_array_equal(cut.coefs, path.coefs)
@@ -478,7 +478,7 @@ def test_an_interrupt_ends_the_path(n, n_stretches):
 def test_an_interrupt_of_the_first_fit_leaves_what_it_has_found():
     task = make_task(seed=1)
     with pytest.warns(UserWarning, match="fit was interrupted"):
-        path = walk(task, rhos=RHOS, score_function=FusedScore(Fuse(8), on=("pull_back",)))
+        path = walk(task, rhos=RHOS, score_function=FusedScore(Fuse(8), on=("vjp",)))
     assert path.rhos.tolist() == RHOS[:1].tolist() and path.coefs.shape == (1, 4) and path.n_iters[0] < 8
 
 

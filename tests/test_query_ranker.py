@@ -22,13 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skfairrank import PlackettLuceRanker, QueryRanker
-from skfairrank._rankers._ranking import RankingMixin
 from skfairrank.metrics import (
     neg_group_exposure_disparity_scorer,
     stochastic_ndcg_score,
     stochastic_ndcg_scorer,
 )
 from skfairrank.model_selection import QueryKFold
+from skfairrank.rankers._ranking import RankingMixin
 
 ROUNDS = 6
 

@@ -18,13 +18,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import estimator_html_repr
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._batches import Batch
-from skfairrank._gradients import make_gradient
 from skfairrank._random import draw_keys
-from skfairrank._rankers._ranking import RankingMixin
-from skfairrank._regularizers import ExposureHinge
 from skfairrank.metrics import group_exposure_disparity, ndcg_score
 from skfairrank.metrics._exposure import disparity_coefficients
+from skfairrank.policies import make_gradient
+from skfairrank.rankers._ranking import RankingMixin
+from skfairrank.training import Batch
+from skfairrank.training._regularizers import ExposureHinge
 from skfairrank.utilities import NDCG, discounts
 
 V = [[0.0, 1.0, 0.0, 0.0]]
@@ -382,7 +382,7 @@ def test_a_warm_start_does_not_change_the_weights_of_the_last_fit_in_place():
 @pytest.mark.parametrize("n", [1, 2, 11])
 def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(make, n):
     X, y, qid, g = task()
-    ranker = make(max_iter=15, score_function=FusedScore(Fuse(n), on=("pull_back",)))
+    ranker = make(max_iter=15, score_function=FusedScore(Fuse(n), on=("vjp",)))
     with pytest.warns(UserWarning, match=rf"interrupted after {n - 1} of 15 steps") as seen:
         ranker.fit(X, y, qid=qid, sensitive_features=g)
     assert len(seen) == 1 and ranker.n_iter_ == n - 1
@@ -406,7 +406,7 @@ def test_an_interrupted_search_for_the_best_weights_keeps_the_best():
     X, _, qid, _ = task()
     y = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
     settings = {"early_stopping": True, "validation_fraction": 0.3, "learning_rate": 0.3, "n_iter_no_change": 1000}
-    score = FusedScore(Fuse(41), on=("pull_back",))
+    score = FusedScore(Fuse(41), on=("vjp",))
     with pytest.warns(UserWarning, match="interrupted after 40 of 100"):
         ranker = PlackettLuceRanker(score_function=score, **{**QUICK, "max_iter": 100}, **settings).fit(X, y, qid=qid)
     best = int(np.argmax(ranker.validation_scores_)) + 1  # a pass is a step
@@ -644,9 +644,9 @@ def fair_gradient(kind, n_samples, h, y, group, offsets, weight, key=0):
         np.uint64(key),
     )  # fmt: skip
     coefficients, gradient = disparity_coefficients(y, group, offsets)[0], make_gradient(kind, n_samples)
-    in_scores, utility = gradient(batch, h, tables.discount)
+    in_scores, utility = gradient.estimate(batch, h, tables.discount)
     hinge = ExposureHinge(coefficients, offsets, discounts(len(tables.discount)), strength=weight)
-    penalty = hinge.pull_scores(batch, h, gradient, in_scores)
+    penalty = hinge.add_score_gradient(batch, h, gradient, in_scores)
     return in_scores, utility, penalty
 
 

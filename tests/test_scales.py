@@ -10,9 +10,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
 from skfairrank._queries import Queries
-from skfairrank._rankers._scales import warn_of_scales
 from skfairrank.datasets import load_letor, make_biased_ranking
 from skfairrank.metrics import ndcg_score
+from skfairrank.rankers._fitting import warn_of_scales
 
 pytestmark = pytest.mark.once
 

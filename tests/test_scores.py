@@ -156,7 +156,7 @@ def test_rows_of_a_large_table_are_items_as_any_other(score, dtype):
     np.testing.assert_allclose(
         score.values_of_rows(theta, X), score.values(theta, X.astype(np.float64)), rtol=1e-12, atol=1e-13
     )
-    score.pull_back(theta, X, rows, g, 0.5, back)
+    score.vjp(theta, X, rows, g, 0.5, back)
     np.testing.assert_allclose(back, 0.5 * score.parameter_gradient(theta, items, g), rtol=1e-9, atol=1e-9)
 
 

@@ -22,7 +22,7 @@ from test_packaging import public_modules
 from xgboost import XGBRanker
 
 import skfairrank
-from skfairrank import adversaries, fair_metrics, scores, utilities
+from skfairrank import adversaries, fair_metrics, policies, scores, utilities
 from skfairrank.adversaries import GivenHypotheticals
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker, FairScoreSmoother, FAStarRanker
@@ -63,7 +63,7 @@ def adversary_of(kind):
 
 
 # What others derive from, and nobody fits.
-ABSTRACT = {"Adversary", "LinearFairMetric", "Score", "Utility"}
+ABSTRACT = {"Adversary", "GradientEstimator", "LinearFairMetric", "Score", "Utility"}
 
 
 def estimators_of(module):
@@ -99,6 +99,7 @@ ESTIMATORS = {
     "MLPScore": plackett_luce(score_function="mlp"),
     "LinearScore": plackett_luce(score_function=scores.LinearScore()),
     **{name: adversary_of(kind) for name, kind in estimators_of(adversaries).items()},
+    **{name: plackett_luce(gradient=kind()) for name, kind in estimators_of(policies).items()},
     **{name: plackett_luce(utility=kind()) for name, kind in estimators_of(utilities).items()},
     "LGBMRanker": skfairrank.QueryRanker(LIGHTGBM),
     "XGBRanker": skfairrank.QueryRanker(XGBOOST),

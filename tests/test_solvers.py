@@ -781,7 +781,7 @@ def test_solvers_hand_over_to_each_other():
 def with_fuse(n=None):
     """The parameter of a fit that is interrupted at its n-th gradient, and the fuse."""
     fuse = Fuse(n)
-    return {"score_function": FusedScore(fuse, on=("pull_back",))}, fuse
+    return {"score_function": FusedScore(fuse, on=("vjp",))}, fuse
 
 
 @every_fit

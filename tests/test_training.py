@@ -9,14 +9,15 @@ from instruments import Diary, Fuse, FusedAdversary, ScoreWithDiary, StartAt, ne
 from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._batches import ArrayBatches
-from skfairrank._gradients import make_gradient
 from skfairrank._queries import Queries
-from skfairrank._regularizers import Invariance, Regularizer
-from skfairrank._solvers import Problem, Training, TrainingState
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, GivenHypotheticals
 from skfairrank.metrics import stochastic_ndcg_score
+from skfairrank.policies import make_gradient
 from skfairrank.scores import LinearScore
+from skfairrank.training._adam import Adam, train
+from skfairrank.training._batches import Batches, BatchStream
+from skfairrank.training._problem import Problem, TrainingState
+from skfairrank.training._regularizers import Invariance, Regularizer
 from skfairrank.utilities import NDCG
 
 pytestmark = pytest.mark.once
@@ -52,7 +53,7 @@ def fit(ranker, X, y, qid, **kwargs):
 
 def batches_of(X, y, qid, weights=None):
     queries = Queries.from_qid(qid, len(qid))
-    return ArrayBatches(X, queries, NDCG().tables(queries.group(y), queries.offsets), weights)
+    return Batches(X, queries, NDCG().tables(queries.group(y), queries.offsets), weights)
 
 
 # Against the twin
@@ -64,7 +65,7 @@ class Drawn:
     def __init__(self, qid, source, *, batch_size, n_steps, n_samples):
         rows, stream, found = (
             [np.flatnonzero(qid == q) for q in np.unique(qid)],
-            source.stream(batch_size, *streams()),
+            BatchStream(source, batch_size, *streams()),
             [],
         )
         while len(found) < n_steps:
@@ -93,9 +94,12 @@ def streams():
 
 def trained(source, gradient, regularizer, *, n_steps, batch_size, learning_rate, alpha=0.0):
     state = TrainingState(START.copy(), multiplier=regularizer.multiplier)
-    order, noise = streams()
-    stream = source.stream(batch_size, order, noise)
-    Training(Problem(source, LinearScore(), gradient, regularizer, alpha), state, stream, learning_rate).run(n_steps)
+    problem, stream = (
+        Problem(source, LinearScore(), gradient, regularizer, alpha),
+        BatchStream(source, batch_size, *streams()),
+    )
+    regularizer.prepare(source, LinearScore())
+    train(problem, state, stream, Adam(len(START)), learning_rate, n_steps)
     assert state.n_iter == n_steps and not state.interrupted
     return state
 
@@ -237,11 +241,12 @@ def parts_of_training(name):
         regularizer = Invariance(adversary, metric, strength=0.5, n_plain=4, rng=np.random.default_rng(11))
     state = TrainingState(START.copy(), multiplier=regularizer.multiplier)
     setting = Problem(source, LinearScore(), make_gradient("reinforce", 5), regularizer, 0.01)
-    return Training(setting, state, source.stream(3, *streams()), 0.05)
+    regularizer.prepare(source, LinearScore())
+    return setting, state, BatchStream(source, 3, *streams()), Adam(len(START)), 0.05
 
 
 def reached(training):
-    state = training.reached
+    state = training[1]
     return [state.theta, state.n_iter, state.multiplier, *state.history.values()]
 
 
@@ -251,7 +256,7 @@ PARTS = ["plain", "shared starts", "own starts", "no directions", "centered", "r
 @pytest.mark.parametrize("name", PARTS)
 def test_training_in_parts_is_training_in_one_go(name):
     whole, parts = parts_of_training(name), parts_of_training(name)
-    whole.run(23)
+    train(*whole, 23)
     for n_steps in (
         1,
         2,
@@ -259,7 +264,7 @@ def test_training_in_parts_is_training_in_one_go(name):
         0,
         11,
     ):  # before, at and after the end of the plain steps, and within passes over the 7 queries
-        parts.run(n_steps)
+        train(*parts, n_steps)
     assert [np.array_equal(a, b) for a, b in zip(reached(parts), reached(whole), strict=True)] == [True] * 7
 
 
@@ -271,7 +276,7 @@ def all_batches(qid, batch_size, n_steps, at_most=512, chosen=None, at_once=None
     source = batches_of(np.empty((len(qid), 0)), np.zeros(len(qid)), qid)
     source.tables = source.tables._replace(gain=source.queries.group(np.arange(float(len(qid)))))
     source = source if chosen is None else source.subset(np.array(chosen))
-    stream, found = source.stream(batch_size, *streams()), []
+    stream, found = BatchStream(source, batch_size, *streams()), []
     stream.at_once = at_once or stream.at_once
     while len(found) < n_steps:
         found += stream.take(min(at_most, n_steps - len(found)))
@@ -405,7 +410,7 @@ def test_scores_of_many_rows_have_the_same_bits_on_any_number_of_threads(n):
     for n_threads in (1, 2):
         with on_threads(n_threads):
             back = np.empty(7)
-            score.pull_back(w, X, rows, g, 0.5, back)
+            score.vjp(w, X, rows, g, 0.5, back)
             found.append(np.r_[score.values_of_rows(w, X, rows), score.values_of_rows(w, X), back])
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], np.r_[X[rows] @ w, X @ w, 0.5 * g @ X[rows]], rtol=1e-10, atol=1e-10)

@@ -7,9 +7,9 @@ import pytest
 from utilities_under_test import TABLES, UTILITIES, WHOLE
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
-from skfairrank._batches import Batch
-from skfairrank._gradients import PLRank, Reinforce, SubsetSum
 from skfairrank.datasets import make_biased_ranking
+from skfairrank.policies import ExactGradient, PLRank, Reinforce
+from skfairrank.training import Batch
 from skfairrank.utilities import DCG, ERR, NDCG, RBP, AveragePrecision, PrecisionAtK
 
 pytestmark = pytest.mark.once
@@ -81,7 +81,7 @@ def test_exact_sums_are_those_over_all_rankings(name, spread):
     if spread > 1:
         s *= np.where(rng.random(len(s)) < 0.5, spread, 1.0)
     batch, discount = batch_of(utility, sizes, y)
-    gradient, value = SubsetSum()(batch, s, discount)
+    gradient, value = ExactGradient().estimate(batch, s, discount)
     for q in range(len(sizes)):
         rows = slice(batch.offsets[q], batch.offsets[q + 1])
         if not y[rows].any():
@@ -100,7 +100,7 @@ def test_sampled_gradients_have_the_right_expectation(name, kind, factor):
     utility, worth = UTILITIES[name]
     n = 4000
     batch, discount = batch_of(utility, [len(Y)] * n, np.tile(Y, n))
-    gradient, value = kind(8)(batch, np.tile(S, n), discount)
+    gradient, value = kind(8).estimate(batch, np.tile(S, n), discount)
     found = gradient.reshape(n, len(Y))
     error = np.maximum(found.std(axis=0, ddof=1) / np.sqrt(n), 1e-10)
     off = (found.mean(axis=0) - factor * gradient_by_differences(S, Y, worth)) / error
@@ -128,7 +128,7 @@ def test_rankings_that_are_worth_the_same_have_no_gradient():
     """Where every row is relevant or none is; and of rankings given whole, scores far apart change nothing in that."""
     y, s = np.array([2.0, 1, 4, 0, 0, 0]), np.array([0.3, -900.0, 5, 2, 700, 1])
     batch, discount = batch_of(AveragePrecision(), [3, 3], y)
-    gradient, value = Reinforce(20)(batch, s, discount)
+    gradient, value = Reinforce(20).estimate(batch, s, discount)
     assert not gradient.any() and value == pytest.approx([1.0, 0.0], abs=1e-12)
 
 
@@ -148,7 +148,9 @@ def test_the_worth_of_whole_rankings_trains_as_the_tables_do(name):
         )
 
     for found, expected_ in zip(
-        Reinforce(13)(batch._replace(utility=utility), s, discount), Reinforce(13)(batch, s, discount), strict=True
+        Reinforce(13).estimate(batch._replace(utility=utility), s, discount),
+        Reinforce(13).estimate(batch, s, discount),
+        strict=True,
     ):
         np.testing.assert_allclose(found, expected_, rtol=1e-9, atol=1e-12)
 

@@ -169,12 +169,6 @@ class _PreparedAscent:
     def __init__(self, kernel, dual_step):
         self.kernel, self.dual_step = kernel, dual_step
 
-    def state(self):
-        return self.kernel.state()
-
-    def restore(self, state):
-        self.kernel.restore(state)
-
     def attack(self, batch, theta, multiplier):
         regularizer, distance, gradient = self.kernel.attack(batch, theta, multiplier, self.dual_step.most_spent)
         if not (isfinite(regularizer) and isfinite(distance)):

@@ -58,7 +58,7 @@ class Adversary(BaseEstimator):
 
         Parameters
         ----------
-        batches : skfairrank._batches.Batches
+        batches : skfairrank.training._batches.Batches
             Only its sizes, weights and number of features and queries are asked.
         score : skfairrank.scores.Score
         metric : fitted fair metric
@@ -93,7 +93,7 @@ class ClosedForm:
         raise NotImplementedError
 
     def minimize(self, run, rho: float, forces=None):
-        """Minimise ``run.plain(v) + rho R`` in place on `run` (see `skfairrank._solvers._lbfgs.Run`).
+        """Minimise ``run.plain(v) + rho R`` in place on `run` (see `skfairrank.training._lbfgs.Run`).
 
         Parameters
         ----------

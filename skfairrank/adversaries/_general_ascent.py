@@ -55,13 +55,6 @@ class GeneralAscent:
         self.full = full_step_size, full_n_steps
         self.pairing = Pairing(basis, shrink, n_numbers)
 
-    def state(self) -> dict:
-        """Nothing: starts are drawn when they are needed, from a generator that belongs to whom it was taken from."""
-        return {}
-
-    def restore(self, state: dict) -> None:
-        """Nothing is kept."""
-
     def attack(self, batch, theta, multiplier, most_spent):
         """Mean regulariser, mean d_Q, and the gradient of the first in theta."""
         items = Items(self.score, theta, batch, self.rho, self.is_centered)

@@ -156,10 +156,10 @@ class _PreparedGiven:
         for k, candidates in enumerate(self.candidates, start=1):
             taken = np.flatnonzero(chosen == k)
             if len(taken):
-                self.score.pull_back(theta, candidates, batch.rows[taken], g[taken], 1.0, part)
+                self.score.vjp(theta, candidates, batch.rows[taken], g[taken], 1.0, part)
                 gradient += part
         moved = np.flatnonzero(chosen)
         if len(moved):
-            self.score.pull_back(theta, batch.X, batch.rows[moved], g[moved], -1.0, part)
+            self.score.vjp(theta, batch.X, batch.rows[moved], g[moved], -1.0, part)
             gradient += part
         return gradient

@@ -22,9 +22,6 @@ from skfairrank.adversaries._pairing import Pairing
 
 __all__ = ["LinearAscent"]
 
-# Random numbers drawn at once. The stream does not depend on it.
-_STOCK = 4096
-
 
 class LinearAscent:
     """Two-phase ascent for scores w.x: along the raw directions V, then freely.
@@ -81,16 +78,8 @@ class LinearAscent:
         # Nanoseconds that one path takes, roughly.
         self._work = 4.0 * (K * subspace_n_steps + d * full_n_steps)
         self._width, self._n_drawn = (subspace_init, K) if K else (full_step_size, d)
-        self._stock, self._used = np.empty((0, self._n_drawn)), 0
         # The same few sizes come up again and again where items share starts.
         self._paths_for = lru_cache(maxsize=16 if n_starts else 1)(self._lay_out)
-
-    def state(self) -> dict:
-        """Starts that are drawn and not used yet; the generator itself belongs to whom it was taken from."""
-        return {"stock": self._stock[self._used :].copy()}
-
-    def restore(self, state: dict) -> None:
-        self._stock, self._used = np.array(state["stock"], dtype=np.float64), 0
 
     def attack(self, batch, w, lambda_, most_spent):
         """Attack a batch of queries at weights w.
@@ -160,10 +149,4 @@ class LinearAscent:
 
     def _draw(self, n_paths: int) -> np.ndarray:
         """Random starts."""
-        end = self._used + n_paths
-        if end > len(self._stock):
-            n = max(n_paths, _STOCK // self._n_drawn)
-            fresh = self._width * (2.0 * self.rng.random((n, self._n_drawn)) - 1.0)
-            self._stock, end = np.concatenate([self._stock[self._used :], fresh]), n_paths
-        self._used = end
-        return self._stock[end - n_paths : end]
+        return self._width * (2.0 * self.rng.random((n_paths, self._n_drawn)) - 1.0)

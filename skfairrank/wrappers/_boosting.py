@@ -10,14 +10,14 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairrank._batches import Batch
 from skfairrank._candidates import is_same, warn_of_no_effect
 from skfairrank._checks import check_relevance, names_queries, stores_parameters
 from skfairrank._random import as_generator
-from skfairrank._rankers._teaching import warn_if_nothing_can_be_learned
 from skfairrank.fair_metrics._distances import distances_of_rows
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
+from skfairrank.rankers._fitting import warn_if_nothing_can_be_learned
+from skfairrank.training import Batch
 from skfairrank.utilities import UTILITIES, make_utility
 from skfairrank.wrappers._base import Wrapper, library_of, silent_of_made_up_names
 from skfairrank.wrappers._objective import FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
@@ -247,7 +247,7 @@ class SenSTIRBoostingRanker(Wrapper):
         tables = make_utility(self.utility).tables(queries.group(y), queries.offsets)
         gradient = make_gradient_of_trees(self.gradient, int(self.n_samples))
         gradient.check(queries, tables)
-        warn_if_nothing_can_be_learned(queries.sizes, [(tables.gain, queries.offsets)])
+        warn_if_nothing_can_be_learned(queries, tables.gain)
         batch = Batch(
             X=np.empty((0, 0)),
             rows=queries.order,

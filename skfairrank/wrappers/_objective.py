@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skfairrank._batches import Batch
 from skfairrank._checks import check_relevance
-from skfairrank._gradients import Gradient, make_gradient
 from skfairrank._kernels.ranking import lambdarank, lambdarank_work
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 from skfairrank._threads import over_queries
-from skfairrank.policies import Deterministic, descending_order, expected_utility
+from skfairrank.policies import Deterministic, GradientEstimator, descending_order, expected_utility, make_gradient
+from skfairrank.training import Batch
 from skfairrank.utilities import Utility
 
 # Halvings of the interval in which lambda lies, once it is known up to a factor of two.
@@ -231,7 +230,7 @@ class PolicyGradient:
 
     Parameters
     ----------
-    gradient : skfairrank._gradients.Gradient
+    gradient : skfairrank.policies.GradientEstimator
     """
 
     #: Whether both are multiplied by one number so that the mean curvature is 1 at first.
@@ -239,12 +238,12 @@ class PolicyGradient:
     #: Chosen by ``rho=0`` beside LGBMRanker (examples/boosting_results.py): 1/2 overfits small data, 1 learns slowly.
     SHARE = 0.7
 
-    def __init__(self, gradient: Gradient):
+    def __init__(self, gradient: GradientEstimator):
         self.gradient = gradient
 
     def __call__(self, batch, h, discount):
         """Slope and curvature of each row, shape (n_rows,), and the utility of each query, shape (n_queries,)."""
-        slope, utility = self.gradient(batch, h, discount)
+        slope, utility = self.gradient.estimate(batch, h, discount)
         sizes = np.diff(batch.offsets)
         mean = np.add.reduceat(np.abs(slope), batch.offsets[:-1]) / sizes
         return slope, np.repeat(self.SHARE * mean, sizes), utility
@@ -283,7 +282,7 @@ class LambdaRankGradient:
 
 
 def make_gradient_of_trees(kind: str, n_samples: int) -> PolicyGradient | LambdaRankGradient:
-    """The one of that name: "lambdarank", or those of `skfairrank._gradients`."""
+    """The one of that name: "lambdarank", or those of `skfairrank.policies`."""
     return LambdaRankGradient() if kind == "lambdarank" else PolicyGradient(make_gradient(kind, n_samples))
 
 

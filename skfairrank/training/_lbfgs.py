@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from skfairrank._gradients import SubsetSum
 from skfairrank._queries import centred
-from skfairrank._solvers._problem import HISTORY, Problem, TrainingState, utility_and_slope
 from skfairrank._threads import one_blas_thread
-
-__all__ = ["Run", "solve"]
+from skfairrank.policies import ExactGradient
+from skfairrank.training._problem import HISTORY, Problem, TrainingState, utility_and_slope
 
 # How a start is sought: the strength of the ridge, for features of unit deviation; how many signs are changed, one at a time; the
 # most iterations for each; and the width to which the kinks of R are rounded off. Of 1,000 small random tasks 15 ended more
@@ -34,21 +32,20 @@ class _Stopped(Exception):
 
 
 class _Utility:
-    """Mean expected utility of all training queries and its gradient, at the parameters asked last.
+    """Mean expected utility of all training queries and its gradient, at the variables asked last.
 
-    Parameters of a linear score are those of features divided by their deviation within queries (`scale`), which is all that
-    rankings see of them: an income in cents, or a year, must not stop the solver.
+    Variables are the parameters times `scale`: for a linear score the weights of features divided by their deviation within
+    queries, which is all that rankings see of them. An income in cents, or a year, must not stop the solver.
     """
 
-    def __init__(self, problem: Problem, n_parameters: int):
-        self.batches, self.score, self.sums = problem.batches, problem.score, SubsetSum()
-        self.scale = _deviation_within_queries(problem.batches) if self.score.is_linear else np.ones(n_parameters)
-        self.theta, self.value, self.gradient = None, 0.0, np.empty(n_parameters)
+    def __init__(self, problem: Problem, scale: np.ndarray):
+        self.batches, self.score, self.scale = problem.batches, problem.score, scale
+        self.theta, self.value, self.gradient = None, 0.0, np.empty(len(scale))
 
     def __call__(self, v):
         theta = v / self.scale
         if self.theta is None or not np.array_equal(theta, self.theta):
-            self.value, slope = utility_and_slope(self.batches, self.score, self.sums, theta)
+            self.value, slope = utility_and_slope(self.batches, self.score, ExactGradient(), theta)
             self.theta, self.gradient = theta, slope / self.scale
         return self.value, self.gradient
 
@@ -79,7 +76,7 @@ class _Iteration(NamedTuple):
 class Run:
     """One call of `solve`: its iterations, over several minimisations.
 
-    Minimisations are over v, the parameters times `scale`. An iteration is added or replaced at once: Ctrl-C may come after any
+    Variables are v, the parameters times `scale`. An iteration is added or replaced at once: Ctrl-C may come after any
     call, and parameters and history are to agree.
     """
 
@@ -122,18 +119,18 @@ class Run:
 
     def ridge(self, v):
         """alpha/2 ||theta||^2 and its gradient."""
-        pull = self.alpha * v / self.scale**2
-        return 0.5 * float(pull @ v), pull
+        gradient = self.alpha * v / self.scale**2
+        return 0.5 * float(gradient @ v), gradient
 
     def plain(self, v):
         """What the solver minimises, without R."""
         value, gradient = self.utility(v)
-        ridge, pull = self.ridge(v)
-        return ridge - value, pull - gradient
+        ridge, of_ridge = self.ridge(v)
+        return ridge - value, of_ridge - gradient
 
     def _iteration(self, v):
         (value, _), theta = self.utility(v), v / self.scale
-        report = self.regularizer.pull(None, theta, np.zeros(len(theta)))
+        report = self.regularizer.add_gradient(None, theta, np.zeros(len(theta)))
         return _Iteration(theta, value, report.regularizer, report.query_distance, self.regularizer.multiplier)
 
     def record(self, v):
@@ -147,7 +144,7 @@ class Run:
                 raise _Stopped
 
     def settle(self, v):
-        """Choose parameters: the last iteration, whatever it tried, is then theirs."""
+        """Choose these variables: the last iteration, whatever it tried, is then theirs."""
         if self.iterations:
             self.iterations[-1] = self._iteration(v)
         else:
@@ -234,29 +231,30 @@ def _projected_gradient(result, bounds) -> float:
 
 # On such short vectors BLAS threads wait for each other most of the time, and their number would change bits.
 @one_blas_thread()
-def solve(problem: Problem, state, *, tol, max_iter, after_iteration=None) -> None:
-    """Maximise the problem's objective from ``state.theta``, in place on `state`; `forces` may come from a neighbouring problem.
+def solve(problem: Problem, state: TrainingState, *, tol, max_iter, after_iteration=None) -> None:
+    """Maximise the problem's objective from ``state.theta``, in place on `state`.
 
     Parameters
     ----------
     problem : Problem
-        Queries of up to `skfairrank.plackett_luce.EXACT_LIMIT` items; a regulariser in closed form, or none.
+        Queries of up to `skfairrank.plackett_luce.EXACT_LIMIT` items; a regulariser in closed form that is prepared, or none.
     state : TrainingState
+        Its `dual_variables` may come from a neighbouring problem.
     tol : float
         The largest entry of the projected gradient at which to stop, for features of unit deviation.
     max_iter : int
     after_iteration : object, optional
-        As `progress` of `Training.run`.
+        As `progress` of `train`.
     """
     regularizer = problem.regularizer
-    regularizer.begin(problem.batches, problem.score)
-    utility = _Utility(problem, len(state.theta))
+    scale = _deviation_within_queries(problem.batches) if problem.score.is_linear else np.ones(len(state.theta))
+    utility = _Utility(problem, scale)
     run = Run(utility, state, regularizer, problem.alpha, tol, max_iter, after_iteration)
     try:
         if regularizer.strength == 0:
             run.settle(run.minimize(run.plain, run.start(run.plain), None, np.array, tol))
         else:
-            state.forces = regularizer.minimize(run, forces=state.forces)
+            state.dual_variables = regularizer.minimize(run, dual_variables=state.dual_variables)
     except _Stopped:
         pass
     except KeyboardInterrupt:

@@ -11,14 +11,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._candidates import with_effect
 from skfairrank._checks import stores_parameters, warn_caller
-from skfairrank._rankers._base import PlackettLuceRanker
-from skfairrank._rankers._setup import n_plain_steps
-from skfairrank._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 from skfairrank.adversaries import ADVERSARIES, make_adversary
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import check_hypotheticals
-
-__all__ = ["SenSTIRRanker", "fit_metric"]
+from skfairrank.rankers._fitting import n_plain_steps
+from skfairrank.rankers._plackett_luce import PlackettLuceRanker
+from skfairrank.training._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
 
 
 def _warn_if_directions_miss_the_groups(metric):
@@ -34,13 +32,6 @@ def _warn_if_directions_miss_the_groups(metric):
             'metric=SensitiveSubspaceMetric(direction="difference"), or metric=SensitiveSubspaceMetric() if the coefficients are '
             "what you want. ranker.metric_.summary() shows directions and gaps."
         )
-
-
-def _ungrouped(y, queries) -> np.ndarray:
-    """Relevances that are grouped by query, in the order of the rows of X."""
-    relevance = np.empty(len(y))
-    relevance[queries.order] = y
-    return relevance
 
 
 class SenSTIRRanker(PlackettLuceRanker):
@@ -140,56 +131,49 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             )
         return super().set_params(**params)
 
-    def _regularizer(self, batches, y, given, rng):
+    def _fit_regularizer(self, batches, y, rng, *, X, sensitive_features, X_hypothetical, goes_on):
+        """Learn `metric_` and `hypotheticals_`, and return the regulariser."""
         self.adversary_ = adversary = make_adversary(self.adversary)
         if self.rho > 0 and self.solver == "lbfgs" and not adversary.is_closed_form:
             raise ValueError(NEEDS_CLOSED_FORM)
-        relevance = _ungrouped(y, batches.queries)
-        if not given.goes_on:
+        if not goes_on:
             self.__dict__.pop("hypotheticals_", None)  # of an earlier fit with other settings
-            self.metric_ = self._learn_metric(adversary, batches, relevance, given)
+            self.metric_ = self._fit_metric(adversary, batches, y, sensitive_features)
         if self.rho == 0:
             return Regularizer()
-        charged = self.metric_
+        metric = self.metric_
         if adversary.takes_hypotheticals:
-            charged = None if self.metric is None else self.metric_
-            adversary = adversary.among(self._candidates(adversary.hypotheticals, relevance, given))
-        goes_on = self.warm_start or given.goes_on
+            if not goes_on:
+                self.hypotheticals_ = clone(check_hypotheticals(adversary.hypotheticals))
+                self.hypotheticals_.fit(X, y, sensitive_features=sensitive_features, metric=metric)
+            # Functions see X as it was given, the score sees what was checked.
+            sets = with_effect(X, self.hypotheticals_.candidates(X, X_hypothetical))
+            adversary = adversary.among([self._check_rows(rows) for _, rows in sets])
+            metric = None if self.metric is None else metric
+        is_continued = self.warm_start or goes_on
+        multiplier = getattr(self, "lambda_", INITIAL_MULTIPLIER) if is_continued else INITIAL_MULTIPLIER
         return Invariance(
-            adversary,
-            charged,
-            strength=self.rho,
-            n_plain=n_plain_steps(self),
-            multiplier=getattr(self, "lambda_", INITIAL_MULTIPLIER) if goes_on else INITIAL_MULTIPLIER,
-            rng=rng,
+            adversary, metric, strength=self.rho, n_plain=n_plain_steps(self), multiplier=multiplier, rng=rng
         )
 
-    def _candidates(self, hypotheticals, relevance, given) -> list[np.ndarray]:
-        """The hypothetical rows of all training rows: functions see X as it was given, the score sees what was checked."""
-        if given.goes_on:
-            hypotheticals = vars(self)["hypotheticals_"]
-        else:
-            hypotheticals = clone(check_hypotheticals(hypotheticals))
-            hypotheticals.fit(given.X, relevance, sensitive_features=given.sensitive_features, metric=self.metric_)
-        sets = with_effect(given.X, hypotheticals.candidates(given.X, given.X_hypothetical))
-        candidates = [self._check_rows(rows) for _, rows in sets]
-        self.hypotheticals_ = hypotheticals
-        return candidates
-
-    def _learn_metric(self, adversary, batches, relevance, given):
+    def _fit_metric(self, adversary, batches, y, sensitive_features):
         if adversary.takes_hypotheticals and self.metric is None:
             hypotheticals = check_hypotheticals(adversary.hypotheticals)
             if hypotheticals.metric is not None or not hypotheticals.needs_metric:
                 return None
-        names = getattr(self, "feature_names_in_", None)
-        X = batches.X if names is None else pd.DataFrame(batches.X, columns=names, copy=False)
+        X, names = batches.X, batches.feature_names
+        if names is not None:
+            X = pd.DataFrame(X, columns=names, copy=False)
         needed = self.rho > 0
         uses_directions = needed and adversary.uses_directions
-        how = {"needed": needed, "uses_directions": uses_directions}
-        metric = fit_metric(self.metric, X, given.sensitive_features, relevance, **how)
+        metric = fit_metric(self.metric, X, sensitive_features, y, needed=needed, uses_directions=uses_directions)
         if self.metric is None and uses_directions:
             _warn_if_directions_miss_the_groups(metric)
         return metric
 
     def _fitted_attributes(self, state):
         return {**super()._fitted_attributes(state), "lambda_": float(state.multiplier)}
+
+    def _settings_kept(self):
+        names = ("score_function", "metric", "adversary")
+        return {**{name: getattr(self, name) for name in names}, "rho > 0": self.rho > 0}

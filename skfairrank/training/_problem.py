@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skfairrank._gradients import Reinforce, SubsetSum
-from skfairrank._regularizers import Regularizer
-
-__all__ = ["HISTORY", "Problem", "TrainingState", "mean_utility", "utility_and_slope"]
+from skfairrank.policies import ExactGradient, Reinforce
+from skfairrank.training._regularizers import Regularizer
 
 #: What the history tells of every step.
 HISTORY = ("utility", "regularizer", "query_distance", "lambda")
@@ -26,11 +24,10 @@ class Problem:
 
     Parameters
     ----------
-    batches : skfairrank._batches.Batches
+    batches : skfairrank.training._batches.Batches
     score : skfairrank.scores.Score
-    gradient : skfairrank._gradients.Reinforce, PLRank or SubsetSum
-        Estimator of policy gradients.
-    regularizer : skfairrank._regularizers.Regularizer
+    gradient : skfairrank.policies.GradientEstimator
+    regularizer : skfairrank.training._regularizers.Regularizer
     alpha : float
     """
 
@@ -54,12 +51,10 @@ class TrainingState:
     planned: int = 0
     history: dict = field(default_factory=dict)
     multiplier: float = 0.0
-    #: Of the deterministic solver on a box: what holds its equations, for a neighbouring problem.
-    forces: np.ndarray | None = None
+    #: Of the deterministic solver on a box: those of its equations, for a neighbouring problem.
+    dual_variables: np.ndarray | None = None
     #: Held-out objective after each pass; None without early stopping.
     validation_scores: np.ndarray | None = None
-    #: What a further step depends on beside the parameters, for `partial_fit`; None where they are not those of the last step.
-    resume: dict | None = None
     interrupted: bool = False
     converged: bool = True
 
@@ -69,11 +64,11 @@ def utility_and_slope(batches, score, gradient, theta: np.ndarray) -> tuple[floa
     n_queries, total, slope, part = len(batches.sizes), 0.0, np.zeros(len(theta)), np.empty(len(theta))
     for batch in batches.in_order():
         h = score.values_of_rows(theta, batch.X, batch.rows)
-        in_scores, utility = gradient(batch, h, batches.discount)
+        in_scores, utility = gradient.estimate(batch, h, batches.discount)
         if batches.is_weighted:
             in_scores *= np.repeat(batch.weight, np.diff(batch.offsets))
             utility *= batch.weight
-        score.pull_back(theta, batch.X, batch.rows, in_scores, 1.0 / n_queries, part)
+        score.vjp(theta, batch.X, batch.rows, in_scores, 1.0 / n_queries, part)
         slope += part
         total += float(utility.sum())
     return total / n_queries, slope
@@ -90,17 +85,12 @@ def mean_utility(problem: Problem, theta: np.ndarray, batches=None) -> float:
         Default: those of the problem.
     """
     batches = problem.batches if batches is None else batches
+    is_exact = batches.sizes.max() <= _EXACT_SIZE and batches.utility is None
+    gradient = ExactGradient() if is_exact else Reinforce(_N_SAMPLES)
     total, weight = 0.0, 0.0
     for batch in batches.in_order():
-        gradient = _for_evaluation(batches, batch)
         h = problem.score.values_of_rows(theta, batch.X, batch.rows)
         counted = batch.weight * (np.maximum.reduceat(batch.gain, batch.offsets[:-1]) > 0)
-        total += float(counted @ gradient(batch, h, batches.discount)[1])
+        total += float(counted @ gradient.estimate(batch, h, batches.discount)[1])
         weight += float(counted.sum())
     return total / weight if weight > 0 else 0.0
-
-
-def _for_evaluation(batches, batch):
-    """What finds the expected utility of queries: exactly where tables say it and that costs less than sampling."""
-    is_exact = batches.sizes.max() <= _EXACT_SIZE and batch.utility is None
-    return SubsetSum() if is_exact else Reinforce(_N_SAMPLES)

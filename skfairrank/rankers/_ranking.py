@@ -13,8 +13,6 @@ from skfairrank._queries import REMEDY, Queries
 from skfairrank.plackett_luce import sample_rankings
 from skfairrank.policies import descending_order
 
-__all__ = ["RankingMixin", "queries_in_fit", "ranks_by_score"]
-
 
 def queries_in_fit(qid, n_rows: int) -> Queries:
     """The queries of the training rows; without `qid` all rows are one query, with a warning.

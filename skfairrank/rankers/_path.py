@@ -14,18 +14,15 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._checks import names_queries
-from skfairrank._gradients import PLRank
 from skfairrank._queries import Queries
 from skfairrank._random import spawn_generators
-from skfairrank._rankers import SenSTIRRanker
-from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
-from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem, n_plain_steps
-from skfairrank._regularizers import Invariance
-from skfairrank._solvers import Problem, TrainingState, mean_utility, utility_and_slope
 from skfairrank.adversaries import ExactBox, make_adversary
 from skfairrank.plackett_luce import EXACT_LIMIT
-
-__all__ = ["SenSTIRPath", "senstir_path"]
+from skfairrank.policies import PLRank
+from skfairrank.rankers._fitting import Streams, initial_state, n_plain_steps, optimise, warn_of_data, warn_of_end
+from skfairrank.rankers._senstir import SenSTIRRanker
+from skfairrank.training._problem import Problem, TrainingState, mean_utility, utility_and_slope
+from skfairrank.training._regularizers import Invariance, Regularizer
 
 # The grid ends where utility can gain no more over a random order than this share of what it gains without the regulariser,
 LEAST_GAIN = 0.2
@@ -151,8 +148,8 @@ def senstir_path(
     largest = int(Queries.from_qid(qid, _num_samples(X)).sizes.max())
     if estimator is None and "solver" not in params and (largest > EXACT_LIMIT or not adversary.is_closed_form):
         ranker.set_params(solver="adam", **{"gradient": "plrank", "max_iter": 2000, **params})
-    given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
-    path = _Path(ranker, make_problem(ranker.set_params(rho=1.0), given, None))
+    given = {"sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
+    path = _Path(ranker, ranker.set_params(rho=1.0)._problem(X, y, qid, query_weight, None, **given))
     if rhos is None:
         rhos = path.grid(int(n_rhos))
     warn_of_data(ranker, path.problem.batches, is_warm=False)
@@ -225,7 +222,7 @@ def _fitted(ranker, points: list[_Point]) -> list[SenSTIRRanker]:
         warn_of_end(fitted, point.state)
         if point.state.interrupted and fits:
             break
-        finish(fitted, point.state)
+        fitted._take_over(point.state)
         fits.append(fitted)
     return fits
 
@@ -240,23 +237,28 @@ class _Path:
             raise ValueError(f"A path needs a linear score, and score_function is {problem.score!r}.")
         self.ranker, self.problem, self.invariance = ranker, problem, problem.regularizer  # type: ignore[assignment]
 
+    def _regularizer_at(self, rho: float, n_plain: int = 0, rng=None) -> Regularizer:
+        if rho == 0:
+            return Regularizer()
+        return Invariance(self.invariance.adversary, self.invariance.metric, strength=rho, n_plain=n_plain, rng=rng)
+
     def solve(self, ranker, rho: float, last: TrainingState | None) -> TrainingState:
         """The solution at rho, from the last one or from the beginning."""
         streams = Streams.of(ranker.random_state)
-        regularizer = self.invariance.with_strength(rho, n_plain=n_plain_steps(ranker), rng=streams.starts)
+        regularizer = self._regularizer_at(rho, n_plain_steps(ranker), streams.attack)
         if last is not None:
             regularizer.multiplier = last.multiplier
         problem = replace(self.problem, regularizer=regularizer)
         state = initial_state(ranker, problem, streams.initial)
         if last is not None:
-            state.theta, state.forces = last.theta.copy(), last.forces
-        optimise(ranker, problem, state, streams.of_training)
+            state.theta, state.dual_variables = last.theta.copy(), last.dual_variables
+        optimise(ranker, problem, state, streams)
         return state
 
     def walk_all(self, rhos, n_stretches: int, n_jobs) -> list[_Point]:
         """Solutions along rho, in stretches; where Ctrl-C came, the last one is of the fit that it ended."""
         ranker = self.ranker
-        problem = replace(self.problem, regularizer=self.invariance.with_strength(1.0, n_plain=0, rng=None))
+        problem = replace(self.problem, regularizer=self._regularizer_at(1.0))
         first: list[_Point] = []
         if ranker.solver == "lbfgs":
             self.walk(rhos[:1], first)
@@ -305,7 +307,7 @@ class _Path:
         if not self.invariance.adversary.is_closed_form:
             values = state.history["regularizer"]
             return float(values[-max(1, len(values) // 10) :].mean()) if len(values) else np.nan  # interrupted at once
-        self.invariance.begin(self.problem.batches, self.problem.score)
+        self.invariance.prepare(self.problem.batches, self.problem.score)
         return float(self.invariance.prepared.measure(state.theta)[0])
 
     def grid(self, n_rhos: int) -> np.ndarray:
@@ -317,7 +319,7 @@ class _Path:
         """
         problem, batches = self.problem, self.problem.batches
         zero = np.zeros(batches.n_features)
-        self.invariance.begin(batches, problem.score)
+        self.invariance.prepare(batches, problem.score)
         _, slope = utility_and_slope(batches, problem.score, PLRank(100), zero)
         steepest = self.invariance.prepared.dual_norm(slope)
         if not 0 < steepest < np.inf:

@@ -8,13 +8,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skfairrank._checks import stores_parameters, warn_caller
-from skfairrank._rankers._base import PlackettLuceRanker
-from skfairrank._regularizers import ExposureHinge, Regularizer
 from skfairrank._sensitive import check_groups
 from skfairrank.metrics._exposure import disparity_coefficients
+from skfairrank.rankers._plackett_luce import PlackettLuceRanker
+from skfairrank.training._regularizers import ExposureHinge, Regularizer
 from skfairrank.utilities import discounts
-
-__all__ = ["FairPGRanker"]
 
 
 class FairPGRanker(PlackettLuceRanker):
@@ -57,8 +55,9 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     @stores_parameters(extends=PlackettLuceRanker)
     def __init__(self, *, fairness_weight=1.0, **shared): ...
 
-    def _regularizer(self, batches, y, given, rng):
-        known = getattr(self, "groups_", None) if given.goes_on else None
+    def _fit_regularizer(self, batches, y, rng, *, X, sensitive_features, X_hypothetical, goes_on):
+        """Read the groups, `groups_`, and return the regulariser."""
+        known = getattr(self, "groups_", None) if goes_on else None
         self.__dict__.pop("groups_", None)
         if self.fairness_weight == 0:
             return Regularizer()
@@ -66,23 +65,23 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             raise ValueError(
                 'FairPGRanker has solver="adam" only: the hinge of exposures has kinks that "lbfgs" cannot cross.'
             )
-        if given.sensitive_features is None:
+        if sensitive_features is None:
             warn_caller(
                 "FairPGRanker got no sensitive_features and trains without its fairness term: pass sensitive_features= with "
                 "two groups to fit.",
             )
             return Regularizer()
         queries = batches.queries
-        self.groups_, group = check_groups(given.sensitive_features, len(y), at_most=2, compared_by="FairPGRanker")
+        self.groups_, group = check_groups(sensitive_features, len(y), at_most=2, compared_by="FairPGRanker")
         if known is not None:
             self.groups_, group = _among_known(known, self.groups_, group)
-        coefficients = disparity_coefficients(y, queries.group(group), queries.offsets)[0]
         if len(self.groups_) < 2:
             warn_caller(
                 f"FairPGRanker got one group only ({self.groups_.tolist()[0]!r}) and trains without its fairness term: "
                 "give the rows of both groups."
             )
-        exposure = discounts(int(batches.sizes.max()))
+        coefficients = disparity_coefficients(queries.group(y), queries.group(group), queries.offsets)[0]
+        exposure = discounts(int(queries.sizes.max()))
         return ExposureHinge(coefficients, queries.offsets, exposure, strength=self.fairness_weight)
 
 

@@ -6,10 +6,8 @@ import numpy as np
 
 from skfairrank._checks import names_queries
 from skfairrank._random import as_generator
-from skfairrank._rankers._base import ScoreRanker
+from skfairrank.rankers._plackett_luce import ScoreRanker
 from skfairrank.scores import LinearScore
-
-__all__ = ["RandomRanker"]
 
 
 class RandomRanker(ScoreRanker):

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from numbers import Integral, Real
+from pickle import PicklingError
+from typing import Any
 
 import numpy as np
+from joblib import hash as hash_of
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfairrank._checks import check_magnitude, check_relevance, names_queries, stores_parameters, validate_features
-from skfairrank._rankers._fitting import finish, optimise, warn_of_data, warn_of_end
-from skfairrank._rankers._progress import Callbacks, CallbackSupportMixin, Progress, with_callbacks
-from skfairrank._rankers._ranking import RankingMixin, queries_in_fit
-from skfairrank._rankers._setup import Given, Streams, initial_state, make_problem
-from skfairrank._rankers._streaming import go_on_with
-from skfairrank._regularizers import Regularizer
+from skfairrank._checks import (
+    as_values,
+    check_magnitude,
+    check_relevance,
+    names_queries,
+    stores_parameters,
+    validate_features,
+)
+from skfairrank.policies import GRADIENTS, ExactGradient, make_gradient
+from skfairrank.rankers._fitting import (
+    Callbacks,
+    CallbackSupportMixin,
+    Progress,
+    Streams,
+    initial_state,
+    optimise,
+    warn_of_data,
+    warn_of_end,
+    with_callbacks,
+)
+from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
 from skfairrank.scores import SCORES, make_score
-from skfairrank.utilities import UTILITIES
-
-__all__ = ["PlackettLuceRanker", "ScoreRanker"]
+from skfairrank.training._adam import Adam, train
+from skfairrank.training._batches import Batches, BatchStream
+from skfairrank.training._problem import Problem, TrainingState
+from skfairrank.training._regularizers import Regularizer
+from skfairrank.utilities import UTILITIES, make_utility
 
 
 class ScoreRanker(RankingMixin, BaseEstimator):
@@ -34,11 +55,14 @@ class ScoreRanker(RankingMixin, BaseEstimator):
 
         Without `reset` X must have the features of the rows before.
         """
-        if y is not None:
-            check_relevance(y)  # first, since it says what to do about a missing one
+        if y is not None:  # first, since it says what to do about a missing relevance
+            if getattr(y, "ndim", 1) == 2:
+                message = "A column-vector y was passed when a 1d array was expected: give y.ravel()."
+                warnings.warn(message, DataConversionWarning, stacklevel=3)
+            y = check_relevance(y)
         X, y = validate_features(self, X, y, dtype=[np.float64, np.float32], order="C", y_numeric=True, reset=reset)
         check_magnitude(X)
-        return _read_only(X), check_relevance(y), queries_in_fit(qid, len(X))
+        return _read_only(X), y, queries_in_fit(qid, len(X))
 
     def _check_rows(self, X):
         """Rows with the features of the training rows, checked like these."""
@@ -64,8 +88,12 @@ class ScoreRanker(RankingMixin, BaseEstimator):
                 f"The last fit of this {type(self).__name__} failed: its parameters are those of an earlier fit with "
                 f"{self._n_features_trained} features. Fit it again."
             )
-        theta = self.coef_ if self.score_function_.is_linear else self.parameters_
-        return self.score_function_.values_of_rows(theta, _read_only(X))
+        return self.score_function_.values_of_rows(self._theta, _read_only(X))
+
+    @property
+    def _theta(self) -> np.ndarray:
+        """The parameters; of a linear score those that `coef_` says, which a user may set."""
+        return self.coef_ if self.score_function_.is_linear else self.parameters_
 
     def _scored_by(self, score, theta: np.ndarray, n_features: int) -> dict:
         """The fitted attributes from which scores follow."""
@@ -89,10 +117,10 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     solver : {"adam", "lbfgs"}, default="adam"
         "adam": mini-batches of queries. "lbfgs": the whole training set in every iteration, exact gradients, deterministic;
         for queries of up to `skfairrank.plackett_luce.EXACT_LIMIT` items.
-    gradient : {"reinforce", "plrank", "exact"}, default="reinforce"
+    gradient : {"reinforce", "plrank", "exact"} or GradientEstimator, default="reinforce"
         Estimator of the policy gradient: REINFORCE with the samples' mean as baseline (the paper's), PL-Rank-3 (Oosterhuis
-        2022; unbiased, lower variance), or the exact sum over subsets (small queries; no sampling). `solver="lbfgs"` always
-        uses the exact one.
+        2022; unbiased, lower variance), or the exact sum over subsets (small queries; no sampling). An object of
+        `skfairrank.policies`, such as ``PLRank(100)``, brings its own `n_samples`. `solver="lbfgs"` always uses the exact one.
     learning_rate : float, default=0.01
         Adam's step size.
     max_iter : int, default=2000
@@ -151,7 +179,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         "score_function": [StrOptions(set(SCORES)), HasMethods("values")],
         "utility": [StrOptions(set(UTILITIES)), HasMethods("tables")],
         "solver": [StrOptions({"adam", "lbfgs"})],
-        "gradient": [StrOptions({"reinforce", "plrank", "exact"})],
+        "gradient": [StrOptions(set(GRADIENTS)), HasMethods(["estimate", "expected_discounts", "check"])],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -165,6 +193,8 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
+
+    _last_query: Any
 
     @stores_parameters
     def __init__(
@@ -229,16 +259,16 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             If y has negative values, qid is not one id per row, or training diverges.
         """
         self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
-        given = Given(X, y, qid, sensitive_features, query_weight, X_hypothetical)
-        callbacks = Callbacks(self, X, y, given.metadata)
+        given = {"sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
+        callbacks = Callbacks(self, X, y, {"qid": qid, "query_weight": query_weight, **given})
         streams = Streams.of(self.random_state)
         is_warm = self.warm_start and hasattr(self, "parameters_")
-        problem = make_problem(self, given, streams.starts)
+        problem = self._problem(X, y, qid, query_weight, streams.attack, **given)
         warn_of_data(self, problem.batches, is_warm)
         callbacks.begin(Progress.n_reports(int(self.max_iter)))
         state = initial_state(self, problem, streams.initial)
-        optimise(self, problem, state, streams.of_training, callbacks)
-        finish(self, state)
+        optimizer = optimise(self, problem, state, streams, callbacks)
+        self._take_over(state, optimizer, streams)
         warn_of_end(self, state)
         callbacks.end()
         return self
@@ -284,32 +314,131 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
             `early_stopping`; and as `fit`. The ranker then stays as it was.
         """
         self._validate_params()
-        goes_on = hasattr(self, "parameters_")
-        go_on_with(
-            self, Given(X, y, qid, sensitive_features, query_weight, X_hypothetical, of_stream=True, goes_on=goes_on)
-        )
+        for name, is_set, reason in (
+            ('solver="lbfgs"', self.solver == "lbfgs", "it needs the whole training set in every iteration"),
+            ("early_stopping", self.early_stopping, "it holds queries of one training set out"),
+        ):
+            if is_set:
+                raise ValueError(
+                    f"partial_fit does not go with {name}: {reason}. Use fit, or set_params to the default of this parameter."
+                )
+        before = dict(vars(self))
+        try:
+            self._go_on(X, y, qid, query_weight, sensitive_features=sensitive_features, X_hypothetical=X_hypothetical)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         return self
 
-    def _regularizer(self, batches, y, given: Given, rng) -> Regularizer:
-        """What training subtracts from the utility: what tells one trained ranker from another.
+    def _go_on(self, X, y, qid, query_weight, **given) -> None:
+        """One call of `partial_fit`."""
+        goes_on, streams, optimizer = hasattr(self, "parameters_"), Streams.of(self.random_state), None
+        n_before = self.n_queries_ if goes_on else 0
+        if goes_on:
+            _check_kept(self._kept, self._settings_kept())
+            optimizer, streams = self._resumed(streams)
+        problem = self._problem(X, y, qid, query_weight, streams.attack, of_stream=True, goes_on=goes_on, **given)
+        ends, last_query = _ends(qid), self._last_query if goes_on else None
+        if ends is not None and last_query is not None and ends[0] == last_query:
+            raise ValueError(
+                f"The rows begin with query {ends[0]!r}, with which those of the last call have ended: a query that is cut in "
+                "two loses the pairs of items between its parts. Keep all rows of a query for one call. If it is another one, or "
+                "the same once more, give it another id."
+            )
+        if not goes_on:
+            warn_of_data(self, problem.batches, is_warm=False)
+            state = initial_state(self, problem, streams.initial)
+        elif problem.batches.n_features != self._n_features_trained:
+            raise ValueError(
+                f"X has {problem.batches.n_features} features, and partial_fit goes on from parameters for "
+                f"{self._n_features_trained}: the last fit has failed. Fit anew, or use a clone."
+            )
+        else:
+            theta = np.array(self._theta, dtype=np.float64)
+            state = TrainingState(
+                theta, n_iter=self.n_iter_, history=self.history_, multiplier=problem.regularizer.multiplier
+            )
+        stream = BatchStream(problem.batches, int(self.batch_size), streams.order, streams.noise, is_one_pass=True)
+        optimizer, n_steps = optimizer or Adam(len(state.theta)), stream.n_steps_of_a_pass
+        progress = Progress(self, state.n_iter + n_steps, n_before=state.n_iter)
+        problem.regularizer.prepare(problem.batches, problem.score)
+        train(problem, state, stream, optimizer, float(self.learning_rate), n_steps, progress)
+        if state.interrupted:
+            raise KeyboardInterrupt
+        self.__dict__.pop("validation_scores_", None)  # of an earlier fit with other settings
+        self._take_over(state, optimizer, streams)
+        self.n_queries_ += n_before
+        self._last_query = None if ends is None else ends[1]
+
+    def _resumed(self, streams: Streams) -> tuple[Adam | None, Streams]:
+        """Adam and the random streams as the last call, or the last fit, has left them; copies, since this call may fail."""
+        if self._resume is None:
+            return None, streams
+        kept, optimizer = copy.deepcopy(self._resume), Adam(0)
+        vars(optimizer).update(kept["optimizer"])
+        return optimizer, Streams(*kept["streams"])
+
+    def _problem(self, X, y, qid, query_weight, rng, *, of_stream=False, goes_on=False, **given) -> Problem:
+        """What is to be solved, from the arguments of `fit`, checked; sets the attributes that tell of the data."""
+        checked, y, queries = self._check_training_data(X, y, qid, reset=not goes_on)
+        is_exact = self.solver == "lbfgs"
+        gradient = ExactGradient() if is_exact else make_gradient(self.gradient, int(self.n_samples))
+        gradient.check(queries)
+        tables, weights = (
+            make_utility(self.utility).tables(queries.group(y), queries.offsets),
+            queries.weights(query_weight),
+        )
+        names = getattr(self, "feature_names_in_", None)
+        # The mean weight of a stream nobody knows yet.
+        batches = Batches(checked, queries, tables, weights, feature_names=names, weights_are_final=of_stream)
+        self.n_queries_ = queries.n_queries
+        score = make_score(self.score_function)
+        regularizer = self._fit_regularizer(batches, y, rng, X=X, goes_on=goes_on, **given)
+        return Problem(batches, score, gradient, regularizer, float(self.alpha))
+
+    def _fit_regularizer(
+        self, batches: Batches, y, rng, *, X, sensitive_features, X_hypothetical, goes_on: bool
+    ) -> Regularizer:
+        """Learn what the regulariser needs of the training set, as attributes that end in `_`, and return the regulariser.
 
         Parameters
         ----------
-        batches : ArrayBatches
+        batches : Batches
         y : ndarray, shape (n_rows,)
-            Relevances, grouped by query.
-        given : Given
+            Relevances in the order of the rows of X.
         rng : numpy.random.Generator
+        X, sensitive_features, X_hypothetical
+            As `fit` got them.
+        goes_on : bool
+            Whether the attributes of an earlier call of `partial_fit` are to be kept.
         """
         return Regularizer()
 
-    def _fitted_attributes(self, state) -> dict:
+    def _take_over(self, state: TrainingState, optimizer: Adam | None = None, streams=()) -> None:
+        """Set the fitted attributes, in one go, since Ctrl-C may come again."""
+        attributes = {
+            **self._fitted_attributes(state),
+            "_dual_variables": state.dual_variables,
+            "_kept": self._settings_kept(),
+            "_last_query": None,
+            "_resume": None if optimizer is None else {"optimizer": vars(optimizer), "streams": list(streams)},
+        }
+        self.__dict__.update(attributes)
+        if "coef_" not in attributes:  # an earlier fit had a linear score
+            self.__dict__.pop("coef_", None)
+
+    def _fitted_attributes(self, state: TrainingState) -> dict:
         history = {name: values[: state.n_iter].copy() for name, values in state.history.items()}
         attributes = self._scored_by(make_score(self.score_function), state.theta.copy(), self.n_features_in_)
-        attributes |= {"n_iter_": state.n_iter, "history_": history, "_forces": state.forces, "_resume": state.resume}
+        attributes |= {"n_iter_": state.n_iter, "history_": history}
         if state.validation_scores is not None:
             attributes["validation_scores_"] = state.validation_scores
         return attributes
+
+    def _settings_kept(self) -> dict:
+        """Parameters that say what a stream of data learns at its beginning and keeps."""
+        return {"score_function": self.score_function}
 
 
 def _read_only(X: np.ndarray) -> np.ndarray:
@@ -317,3 +446,29 @@ def _read_only(X: np.ndarray) -> np.ndarray:
     view = np.asarray(X).view()
     view.flags.writeable = False
     return view
+
+
+def _check_kept(before: dict, now: dict) -> None:
+    """Raise where a parameter has changed that says what was learned at the beginning of a stream and is kept."""
+    for name, was in before.items():
+        try:
+            is_kept = now[name] is was or hash_of(now[name]) == hash_of(was)
+        except PicklingError:  # a function without a name
+            is_kept = False
+        if not is_kept:
+            raise ValueError(
+                f"{name} is {now[name]!r}, and was {was!r} when training began, so that partial_fit cannot go on: the fair "
+                "metric and the parameters of the score are kept from then. Give what it was, or begin anew with fit, or a clone."
+            )
+
+
+def _ends(qid) -> tuple | None:
+    """The ids of the queries with which the rows begin and end; None for one whose rows do not lie together."""
+    return None if qid is None else tuple(_end(values) for values in (as_values(qid), as_values(qid)[::-1]))
+
+
+def _end(values):
+    rows = np.flatnonzero(values == values[0])
+    if rows[-1] != len(rows) - 1:
+        return None
+    return values[0].item() if isinstance(values[0], np.generic) else values[0]
