@@ -122,16 +122,6 @@ def test_kinds_of_numbers(tmp_path, values, dtype):
     np.testing.assert_array_equal(data.X[:, 0], np.asarray(values, dtype))
 
 
-@pytest.mark.parametrize(
-    "ids", [["b", "b", "b", "a", "a"], pd.to_datetime(["2024-05-01"] * 3 + ["2023-01-01"] * 2)], ids=["text", "dates"]
-)
-def test_kinds_of_ids(tmp_path, ids):
-    path = write(SMALL.assign(qid=ids), tmp_path / "a.parquet")
-    data = read_ranking(path)
-    assert data.X[:, 0].tolist() == [0, 1, 0, 1, 2] and len(set(data.qid)) == 2
-    assert [chunk.X[:, 0].tolist() for chunk in iter_ranking(path, max_rows=2)] == [[0, 1, 2], [0, 1]]
-
-
 def test_which_files_of_a_folder_are_read(tmp_path):
     (tmp_path / "deep").mkdir()
     for name in ("deep/one.parq", "two.PQ", "_three.parquet", ".four.parquet"):

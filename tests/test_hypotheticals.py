@@ -1,11 +1,8 @@
 """Candidate rows: what each source gives, by its definition, and what is refused, with its name."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -66,33 +63,12 @@ def test_functions_get_a_copy_of_the_rows_as_they_are():
     assert found["flip"]["sex"].cat.codes.tolist() == (1 - FRAME["sex"].cat.codes).tolist()
 
 
-def test_every_set_is_made_when_its_turn_comes():
-    called = []
-    functions = {name: lambda rows, name=name: called.append(name) or rows for name in "abc"}
-    sets = Hypotheticals(functions).fit(X).candidates(X)
-    assert called == []
-    assert next(iter(sets))[0] == "a" and called == ["a"]
-    assert [name for name, _ in sets] == list("abc") and called == list("aabc"), "another reading makes them anew"
-
-
 @pytest.mark.parametrize("kind", [np.float32, np.int64, bool])
 def test_the_result_has_the_kind_of_the_rows(kind):
     rows = (X > 0).astype(kind)
     found = tables(Hypotheticals(lambda rows: 1.0 - rows), rows)["<lambda>"]
     np.testing.assert_array_equal(found, 1.0 - (X > 0))
     assert found.dtype == (np.float32 if kind is np.float32 else np.float64)
-
-
-def test_sparse_rows_and_lists_and_rows_of_objects():
-    found = tables(Hypotheticals(lambda rows: rows * 2), sparse.csr_matrix(X))["<lambda>"]
-    np.testing.assert_array_equal(found.toarray(), 2 * X)
-    found = tables(Hypotheticals(lambda rows: rows[:, ::-1].tolist()), [[1, 2], [3, 4]])["<lambda>"]
-    np.testing.assert_array_equal(found, [[2, 1], [4, 3]])
-    mixed = np.array([["a", 1.0], ["b", 2.0]], dtype=object)
-    found = tables(Hypotheticals(lambda rows: np.array([["b", 1.0], ["a", 2.0]], dtype=object)), mixed)["<lambda>"]
-    assert found.tolist() == [["b", 1.0], ["a", 2.0]]
-    with pytest.raises(TypeError, match="column 0"):
-        tables(Hypotheticals(lambda rows: np.array([[3, 1.0], [3, 2.0]], dtype=object)), mixed)
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
@@ -135,17 +111,6 @@ def test_what_a_function_may_not_return(function, error, message):
     if given is not FRAME:  # the same holds for rows that are passed
         with pytest.raises(error, match=message):
             tables(Hypotheticals(), FRAME, {"mine": given})
-
-
-@pytest.mark.parametrize("value, message", [(np.nan, "1 missing"), (np.inf, "infinite"), ("a", "dtype")])
-def test_what_a_function_may_not_return_for_an_array(value, message):
-    def change(rows):
-        rows = rows.astype(object if isinstance(value, str) else float)
-        rows[4, 1] = value
-        return rows.astype(str) if isinstance(value, str) else rows
-
-    with pytest.raises((TypeError, ValueError), match=f"'change'.*{message}"):
-        tables(Hypotheticals(change), X)
 
 
 def test_values_may_be_missing_where_training_rows_miss_some():
@@ -356,19 +321,6 @@ def test_what_stands_for_hypotheticals():
     for wrong in (X, "flip", [flip, "sex"], Hypotheticals):
         with pytest.raises(TypeError, match="X_hypothetical"):
             check_hypotheticals(wrong)
-
-
-def test_a_clone_and_a_copy_from_disk_give_the_same():
-    hypotheticals = Hypotheticals([double], directions=True, n_neighbors=2, feature_range="train")
-    found = tables(hypotheticals, X, sensitive_features=GROUP)
-    for other in (
-        clone(hypotheticals).fit(X, sensitive_features=GROUP),
-        pickle.loads(pickle.dumps(hypotheticals)),
-    ):
-        for name, table in other.candidates(X):
-            np.testing.assert_array_equal(table, found[name])
-    assert hypotheticals.n_features_in_ == 3
-    assert hypotheticals.needs_metric and not Hypotheticals(double).needs_metric
 
 
 # Distances

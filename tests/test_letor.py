@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 import scipy.stats
 from _data import shared_data
-from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
 from skfairrank._queries import Queries
@@ -179,20 +179,6 @@ def test_messages_name_file_and_line(tmp_path, text, message):
 # -------------------------------------------------------------------------------------------- against other readers
 
 
-def test_round_trip_through_scikit_learns_writer(tmp_path):
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(50, 8)).round(6) * (generator.random((50, 8)) < 0.4)
-    X[:, 0] = 0
-    X[0, 7] = 1.5
-    y, qid = generator.integers(0, 5, 50), generator.integers(0, 9, 50)
-    path = tmp_path / "written.txt"
-    dump_svmlight_file(X, y, str(path), query_id=qid, zero_based=False, comment="written by a test")
-    documents = load_letor(path)
-    np.testing.assert_array_equal(documents.data, X)
-    np.testing.assert_array_equal(documents.target, y)
-    np.testing.assert_array_equal(documents.qid, qid)
-
-
 @pytest.mark.parametrize(
     "name, shape, n_queries",
     [
@@ -212,14 +198,6 @@ def test_real_files_are_read_as_scikit_learn_reads_them(name, shape, n_queries):
     np.testing.assert_array_equal(documents.target, y)
     np.testing.assert_array_equal(documents.qid, qid)
     assert len(np.unique(documents.qid)) == n_queries
-
-
-def test_many_lines_keep_their_ids():
-    """Collecting them as scikit-learn does takes time like the square of the number of lines."""
-    text = b"".join(b"%d qid:%d 1:.5\n" % (row % 3, row // 20) for row in range(200_000))
-    documents = load_letor(io.BytesIO(text))
-    np.testing.assert_array_equal(documents.qid, np.arange(200_000) // 20)
-    np.testing.assert_array_equal(documents.target, np.arange(200_000) % 3)
 
 
 # ------------------------------------------------------------------------------------------------- make_mslr_ranking
@@ -327,15 +305,6 @@ def test_mslr_sampling_is_uniform_over_the_subsets_with_a_relevant_document():
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_mslr_sampling_ends_where_relevant_documents_are_rare():
-    """Redrawing would take 50,000 tries a query."""
-    part = mslr_part([1_000], {0: {500: 4}})
-    part.data, part.target, part.qid = part.data[:1].repeat(100_000, axis=0), np.zeros(100_000), np.ones(100_000)
-    part.target[777] = 4
-    task = make_mslr_ranking(part, part, part, n_documents=2, random_state=0)
-    assert 777 in task.train.rows and len(task.train.rows) == 2
-
-
 def test_mslr_constant_features_are_centred_and_finite(parts):
     for part, value in zip(parts, (7.1, 7.1, 9.1), strict=True):
         part.data[:, 10] = value
@@ -344,34 +313,6 @@ def test_mslr_constant_features_are_centred_and_finite(parts):
     np.testing.assert_allclose(task.test.data[:, 10], 2)
     for part in (task.train, task.validation, task.test):
         assert np.isfinite(part.data).all()
-
-
-def test_mslr_interleaved_string_qid_sparse_and_float32(parts):
-    expected = make_mslr_ranking(*parts, n_documents=None)
-    shuffled = []
-    for part in parts:
-        order = np.random.default_rng(0).permutation(len(part.qid))
-        names = np.array([f"q{qid:03d}" for qid in part.qid], dtype=object)
-        shuffled.append(
-            Bunch(data=scipy.sparse.csr_array(part.data[order]), target=part.target[order], qid=names[order])
-        )
-    task = make_mslr_ranking(*shuffled, n_documents=None)
-    assert isinstance(task.train.data, np.ndarray)
-    assert sorted(map(tuple, task.train.data.round(6))) == sorted(map(tuple, expected.train.data.round(6)))
-    assert set(task.train.qid) == {"q001", "q010"}
-    single = [Bunch(data=part.data.astype(np.float32), target=part.target, qid=part.qid) for part in parts]
-    np.testing.assert_allclose(
-        make_mslr_ranking(*single, n_documents=None).train.data, expected.train.data, rtol=1e-4, atol=1e-4
-    )
-
-
-def test_mslr_does_not_change_what_it_is_given_and_is_reproducible(parts):
-    copies = [part.data.copy() for part in parts]
-    one, same, other = (make_mslr_ranking(*parts, random_state=seed) for seed in (1, 1, 2))
-    for part, copy in zip(parts, copies, strict=True):
-        np.testing.assert_array_equal(part.data, copy)
-    np.testing.assert_array_equal(one.test.rows, same.test.rows)
-    assert not np.array_equal(one.train.rows, other.train.rows)
 
 
 def test_mslr_names_what_is_wrong(parts):
@@ -389,22 +330,6 @@ def test_mslr_names_what_is_wrong(parts):
     sizes = Bunch(data=parts[1].data, target=parts[1].target, qid=[25, 30, 19, 20, 40])
     with pytest.raises(ValueError, match=r"validation\.qid has 5 entries for 134 rows"):
         make_mslr_ranking(parts[0], sizes, parts[2])
-
-
-@pytest.mark.parametrize(
-    "parameters, message",
-    [
-        ({"n_documents": 21}, "n_documents=21 cannot be sampled from queries of min_documents=20"),
-        ({"n_documents": 0}, "n_documents=0"),
-        ({"min_documents": 0}, "min_documents=0"),
-        ({"required_relevance": "4"}, "required_relevance='4'"),
-        ({"required_relevance": math.nan}, "required_relevance=nan"),
-        ({"quality_percentile": 101}, r"quality_percentile=101: give a number in \[0, 100\]"),
-    ],
-)
-def test_mslr_checks_its_parameters(parts, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        make_mslr_ranking(*parts, **parameters)
 
 
 def test_mslr_feature_names_are_the_published_ones():

@@ -3,13 +3,11 @@
 Ids are read by `Queries.from_qid` (test_queries.py); here are relevances, scores and groups.
 """
 
-import array
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import polars
-import pyarrow as pa
 import pytest
 from metrics_under_test import HAS_GROUPS, HAS_Y, METRICS, random_data, sampling
 
@@ -42,23 +40,6 @@ def test_forms_of_the_columns_change_nothing(name, data):
     for value in vars(data).values():
         value.flags.writeable = False
     assert METRICS[name](data, **sampling(name)) == expected
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda v: v.astype(object),
-        lambda v: pd.Series(v).convert_dtypes(),
-        lambda v: pa.array(v),
-        lambda v: pa.chunked_array([v[:5], v[5:]]),
-        lambda v: pd.Series(v).convert_dtypes(dtype_backend="pyarrow"),
-        lambda v: array.array("d", v.tolist()),
-    ],
-)
-def test_containers_of_relevances_and_scores(make, data):
-    for dtype in (float, np.float32, np.int8):
-        y, s = data.y.astype(dtype), np.arange(12).astype(dtype)
-        assert ndcg_score(make(y), make(s), qid=data.qid) == ndcg_score(y, s, qid=data.qid)
 
 
 @every_metric

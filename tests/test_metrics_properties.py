@@ -1,6 +1,5 @@
 """What holds for every metric, whatever the data: one test per property."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -168,15 +167,6 @@ def test_random_state(name):
     assert one == again == first
     assert len({one, other, second}) == 3 and len(fresh) > 1
     np.testing.assert_array_equal(np.random.get_state()[1], before)
-
-
-@every_metric
-def test_no_warning_where_all_is_defined(name):
-    data = random_data(np.random.default_rng(0), [12] * 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        value = METRICS[name](data, **sampling(name))
-    assert type(value) is float
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)

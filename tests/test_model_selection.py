@@ -1,12 +1,10 @@
 """Splitters, learning curve and picker: queries stay whole, and one `qid` keyword goes all the way."""
 
-import inspect
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
-from skfairrank import QueryRanker, model_selection
+from skfairrank import QueryRanker
 from skfairrank.metrics import (
     ndcg_score,
     ndcg_scorer,
@@ -201,36 +199,6 @@ def test_random_state_of_every_kind():
     np.testing.assert_array_equal(before, np.random.get_state()[1])
 
 
-def test_splitters_show_their_parameters_and_survive_pickle_and_clone():
-    assert repr(QueryKFold(3)) == "QueryKFold(n_splits=3, random_state=None, shuffle=False)"
-    for splitter in SPLITTERS:
-        for copy in (pickle.loads(pickle.dumps(splitter)), clone(GridSearchCV(ranker(), {}, cv=splitter)).cv):
-            assert repr(copy) == repr(splitter)
-            assert held_out(copy, np.arange(9)) == held_out(splitter, np.arange(9))
-
-
-def test_signatures_are_what_routing_needs():
-    for name in model_selection.__all__:
-        splitter = getattr(model_selection, name)
-        if isinstance(splitter, type):
-            for method in (splitter.split, splitter.get_n_splits):
-                assert list(inspect.signature(method).parameters)[1:] == ["X", "y", "qid", "groups"]
-    with sklearn.config_context(enable_metadata_routing=True):
-        assert QueryKFold(3).get_metadata_routing().split.requests == {"qid": True}
-
-
-def test_many_small_queries_are_split_as_few_are():
-    """Every row a query of its own: folds are a fifth each. (`benchmarks/scoring.py` has the time.)"""
-    qid = np.random.default_rng(0).permutation(90_000)
-    X = np.zeros((len(qid), 1))
-    folds = [test for _, test in QueryKFold(5).split(X, qid=qid)]
-    assert sorted(np.concatenate(folds)) == list(range(90_000)) and {len(fold) for fold in folds} == {18_000}
-    for train, test in QueryShuffleSplit(5, test_size=0.2, random_state=0).split(X, qid=qid):
-        assert len(test) == 18_000 and not set(train) & set(test)
-    train, test, *_ = train_test_query_split(X, qid=qid, test_size=0.2, random_state=0)
-    assert (len(train), len(test)) == (72_000, 18_000)
-
-
 # ----------------------------------------------------------------------------------------------- train_test_query_split
 
 
@@ -247,22 +215,6 @@ def test_train_test_query_split_is_scikit_learns_over_the_sorted_ids(qid, test_s
     assert np.take(qid, train).tolist() == qid_train and np.take(qid, test).tolist() == qid_test
     assert sorted([*train, *test]) == rows.tolist()
     assert (np.diff(train) > 0).all() and (np.diff(test) > 0).all()
-
-
-def test_train_test_query_split_returns_the_kinds_that_came():
-    polars = pytest.importorskip("polars")
-    X, y, qid, g = task()
-    arrays = [X, y.tolist(), sp.csr_array(X), sp.csr_matrix(X), sp.dia_array(X), pd.DataFrame(X), pd.Series(g)]
-    arrays += [polars.DataFrame(X), polars.Series(y), pd.Categorical(qid)]
-    expected = train_test_query_split(np.arange(len(X)), qid=qid, random_state=0)
-    for kind in (np.asarray, list, pd.Series, pd.Categorical):
-        parts = train_test_query_split(*arrays, qid=kind(qid), random_state=0)
-        assert len(parts) == 2 * len(arrays) + 2
-        for k, whole in enumerate([*arrays, kind(qid)]):
-            for part, rows in zip(parts[2 * k : 2 * k + 2], expected[:2], strict=True):
-                assert sp.issparse(part) if sp.issparse(whole) else type(part) is type(whole)
-                dense = [a.toarray() if sp.issparse(a) else np.asarray(a) for a in (part, whole)]
-                np.testing.assert_array_equal(dense[0], dense[1][rows])
 
 
 # ------------------------------------------------------------------------------------------- searches, with routing on
@@ -302,14 +254,6 @@ def test_randomized_and_nested_search():
         scoring = stochastic_ndcg_scorer if WITHHOLDS_QID else None
         out = cross_validate(search, X, y, cv=QueryKFold(3), scoring=scoring, params={"qid": qid}, error_score="raise")
         assert np.isfinite(out["test_score"]).all()
-
-
-@pytest.mark.usefixtures("routing")
-def test_an_alias_named_groups_does_not_reach_the_splitter():
-    X, y, qid, g = task()
-    scorer = neg_group_exposure_disparity_scorer.set_score_request(sensitive_features="groups")
-    search = GridSearchCV(ranker(), {"estimator__alpha": [1]}, cv=QueryKFold(3), scoring=scorer, error_score="raise")
-    assert np.isfinite(search.fit(X, y, qid=qid, groups=g).cv_results_["mean_test_score"]).all()
 
 
 # ------------------------------------------------------------------------------------------ searches, with routing off
@@ -440,18 +384,6 @@ def test_learning_curve_of_a_pipeline_and_of_a_search_with_several_scorers():
     assert not sklearn.get_config()["enable_metadata_routing"]
 
 
-def test_learning_curve_is_reproducible_and_leaves_the_global_state_alone():
-    X, y, qid, _ = task()
-    before = np.random.get_state()[1].copy()
-    curves = [query_learning_curve(ranker(), X, y, qid=qid, cv=2, random_state=s).test_scores for s in (0, 0, 1, None)]
-    np.testing.assert_array_equal(curves[0], curves[1])
-    assert (curves[0] != curves[2]).any()
-    order = np.random.default_rng(0).permutation(len(X))
-    shuffled = query_learning_curve(ranker(), X[order], y[order], qid=qid[order], cv=2, random_state=0)
-    assert shuffled.train_sizes.tolist() == [1, 1, 3, 4, 6][1:] == [1, 3, 4, 6]
-    np.testing.assert_array_equal(before, np.random.get_state()[1])
-
-
 def test_learning_curve_takes_any_splitter_that_keeps_queries_whole():
     X, y, qid, _ = task()
     expected = query_learning_curve(ranker(), X, y, qid=qid, cv=GroupKFold(3), shuffle=False)
@@ -538,20 +470,6 @@ def test_best_under_says_what_is_missing():
         best_under("ndcg", minimum=np.nan, then="gap")
     with pytest.raises(ValueError, match="relative"):
         best_under("ndcg", minimum=0.5, then="gap", relative=True)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "best_under('ndcg', then='gap', max_loss=0.01)",
-        "best_under('gap', then='ndcg', minimum=-0.005)",
-        "best_under('ndcg', then='gap', max_loss=0.02, relative=True)",
-    ],
-)
-def test_best_under_is_shown_as_it_is_written_and_survives_pickle(text):
-    pick = eval(text)
-    assert repr(pick) == text
-    assert pickle.loads(pickle.dumps(pick)) == pick
 
 
 @pytest.mark.usefixtures("routing")

@@ -1,6 +1,5 @@
 """QueryScaler: features relative to their query, in any row order, through pipelines with metadata routing."""
 
-import pickle
 from unittest import SkipTest
 
 import numpy as np
@@ -11,15 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
-from sklearn.utils.fixes import parse_version
 
 from skfairrank import PlackettLuceRanker, QueryRanker, QueryScaler
 from skfairrank.metrics import ndcg_score
-from skfairrank.model_selection import QueryKFold
 
 
 @pytest.fixture
@@ -128,24 +124,6 @@ def test_after_one_query_new_rows_without_qid_are_scaled_as_its_rows():
     assert not hasattr(one.fit(X, qid=np.arange(len(X))), "mean_")  # what it knew of the one is forgotten
 
 
-def test_names_and_frames():
-    X, _, qid = task()
-    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(len(X))[::-1])
-    scaler = QueryScaler().set_output(transform="pandas").fit(frame, qid=qid)
-    got = scaler.transform(frame, qid=qid)
-    assert list(got.columns) == list(scaler.get_feature_names_out()) == ["a", "b", "c"]
-    assert (got.index == frame.index).all()
-    np.testing.assert_allclose(got, scaled_one_by_one(X, qid), atol=1e-12)
-    copy = pickle.loads(pickle.dumps(scaler))
-    pd.testing.assert_frame_equal(copy.transform(frame, qid=qid), got)
-
-
-def test_bad_rows_are_errors():
-    for X, message in [([[np.nan], [1.0]], "NaN"), ([[1e200], [-1e200]], "not finite"), ([1.0, 2.0], "2D")]:
-        with pytest.raises(ValueError, match=message):
-            QueryScaler().fit(X, qid=[0, 0])
-
-
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("ranker", [QueryRanker(Ridge()), PlackettLuceRanker(max_iter=20, random_state=0)], ids=repr)
 def test_fit_predict_and_score_of_a_pipeline(ranker):
@@ -157,24 +135,6 @@ def test_fit_predict_and_score_of_a_pipeline(ranker):
     assert pipe.score(X, y, qid=qid) == pytest.approx(ndcg_score(y, expected, qid=qid))
     with pytest.raises(ValueError, match="transform got no qid"):
         pipe.predict(X)
-
-
-@pytest.mark.usefixtures("routing")
-@pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.8"), reason="withholds qid from the score of a pipeline"
-)
-def test_a_search_over_a_pipeline():
-    X, y, qid = task(n_queries=30)
-    pipe = make_pipeline(QueryScaler(), QueryRanker(Ridge()))
-    grid = {"queryscaler__with_std": [True, False]}
-    search = GridSearchCV(pipe, grid, cv=QueryKFold(3), error_score="raise").fit(X, y, qid=qid)
-    train, test = next(QueryKFold(3).split(X, qid=qid))
-    model = Ridge().fit(scaled_one_by_one(X[train], qid[train]), y[train])
-    expected = ndcg_score(y[test], model.predict(scaled_one_by_one(X[test], qid[test])), qid=qid[test])
-    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
-    assert search.score(X, y, qid=qid) == pytest.approx(
-        ndcg_score(y, search.best_estimator_.predict(X, qid=qid), qid=qid)
-    )
 
 
 @pytest.mark.usefixtures("routing")

@@ -83,11 +83,6 @@ def test_every_kind_of_pyarrow_array(kind):
     assert queries.codes.tolist() == [2, 0, 1, 0, 2] and queries.ids.tolist() == ids
 
 
-@pytest.mark.parametrize("form", [list, np.array, pa.array, pl.Series])
-def test_booleans_are_two_queries(form):
-    assert Queries.from_qid(form([True, False, True]), 3).codes.tolist() == [1, 0, 1]
-
-
 class Plan(Enum):
     PREMIUM = 30
     TRIAL = 0
@@ -123,12 +118,6 @@ def test_every_kind_of_id_is_grouped_in_sorted_order(kind):
 def test_both_zeros_are_one_query_grouped_or_not():
     assert Queries.from_qid([0.0, -0.0, 1.0], 3).offsets.tolist() == [0, 2, 3]
     assert Queries.from_qid([1.0, 0.0, -0.0], 3).offsets.tolist() == [0, 2, 3]
-
-
-@pytest.mark.parametrize("dtype", [">i8", ">f4", ">u2"])
-def test_foreign_byte_order_is_no_matter(dtype):
-    """As NumPy reads it from files written on other machines."""
-    assert Queries.from_qid(np.array([2, 1, 2], dtype), 3).order.tolist() == [1, 0, 2]
 
 
 MISSING = {
@@ -198,29 +187,10 @@ def test_what_is_no_qid_is_an_error_with_the_remedy(qid, n_rows, message):
         Queries.from_qid([1, 2], 3, name="qid_reference")
 
 
-def test_floats_below_that_bound_are_ids():
-    for dtype, digits in ((np.float64, 53), (np.float32, 24), (np.float16, 11)):
-        qid = np.array([2**digits - 1, 2**digits - 2, 0.5], dtype)
-        assert Queries.from_qid(qid, 3).codes.tolist() == [2, 1, 0]
-
-
-@pytest.mark.parametrize("qid", [[1, 1, 2, 5, 5], ["a", "a", "b", "c", "c"], [0.5, 0.5, 0.5, 0.5, 0.5]])
-def test_rows_that_lie_together_are_not_copied(qid):
-    queries = Queries.from_qid(qid, 5)
-    values = np.arange(5.0)
-    assert queries.is_grouped and queries.group(values) is values and queries.ungroup(values) is values
-
-
 def test_grouped_rows_in_another_order_of_queries_are_reordered():
     """Query by query is not enough: results must follow the sorted ids."""
     queries = Queries.from_qid([2, 2, 1], 3)
     assert not queries.is_grouped and queries.group(np.array([7, 8, 9])).tolist() == [9, 7, 8]
-
-
-def test_a_single_query_holds_all_rows():
-    queries = Queries.single(3)
-    assert (queries.ids.tolist(), queries.order.tolist(), queries.offsets.tolist()) == ([0], [0, 1, 2], [0, 3])
-    assert queries.is_grouped and queries.codes.tolist() == [0, 0, 0]
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.sampled_from([int, float, str]))
@@ -255,19 +225,6 @@ def test_a_subset_of_queries_describes_the_same_rows(ids, random):
         assert subset.rows(position).tolist() == queries.rows(k).tolist()
     # Values still come for all rows.
     assert subset.group(ids).tolist() == [i for k in chosen for i in ids[queries.rows(k)]]
-
-
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.randoms(use_true_random=False))
-@settings(deadline=None, derandomize=True)
-def test_interleaving_queries_changes_nothing_in_grouped_order(ids, random):
-    """Any shuffle that keeps the rows of each query in order gives the same grouped values."""
-    ids = np.sort(ids)
-    values = np.arange(len(ids))
-    left = {i: values[ids == i].tolist() for i in set(ids.tolist())}
-    turns = ids.tolist()
-    random.shuffle(turns)
-    rows = [left[i].pop(0) for i in turns]
-    assert Queries.from_qid(ids[rows], len(ids)).group(values[rows]).tolist() == values.tolist()
 
 
 def test_values_are_centred_and_queries_cut_into_blocks():

@@ -2,7 +2,7 @@
 
 from skfairrank.fair_metrics._elicited import ComparableGroupsMetric, ComparablePairsMetric
 from skfairrank.fair_metrics._linear import LinearFairMetric, MahalanobisMetric, check_fair_metric
-from skfairrank.fair_metrics._subspace import MetricSummary, SensitiveSubspaceMetric
+from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 
 __all__ = [
     "LinearFairMetric",
@@ -10,6 +10,5 @@ __all__ = [
     "MahalanobisMetric",
     "ComparableGroupsMetric",
     "ComparablePairsMetric",
-    "MetricSummary",
     "check_fair_metric",
 ]

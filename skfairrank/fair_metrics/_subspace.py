@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 import pandas as pd
@@ -222,21 +220,19 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         return self
 
     def summary(self):
-        """What the metric treats as sensitive, by feature: directions, gaps, and how much of the groups' difference it holds.
+        """What the metric treats as sensitive, by feature; `skfairrank.inspection.SensitiveDirectionsDisplay` draws it.
 
         Returns
         -------
-        summary : MetricSummary
-            ``summary.table`` is a DataFrame with a row for each feature: a column for each direction, and the gap.
-            ``summary.shares`` is `difference_shares_`, ``summary.determining_columns`` is `determining_columns_`. It prints as a
-            table; `skfairrank.inspection.SensitiveDirectionsDisplay` draws it.
+        summary : DataFrame
+            A row for each feature; columns "direction 0 (attribute)", ..., and "gap", all in feature units. How much of the
+            groups' difference the directions hold is `difference_shares_`.
         """
         check_is_fitted(self, "basis_")
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         directions = zip(self._direction_names, self.directions_, strict=True)
         columns = {f"direction {k} ({name})": row for k, (name, row) in enumerate(directions)}
-        table = pd.DataFrame({**columns, "gap": self.gaps_}, index=pd.Index(np.asarray(names), name="feature"))
-        return MetricSummary(table, dict(self.difference_shares_), dict(self.determining_columns_))
+        return pd.DataFrame({**columns, "gap": self.gaps_}, index=pd.Index(np.asarray(names), name="feature"))
 
     def _given_directions(self, n_features):
         directions = check_array(
@@ -349,46 +345,6 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     def _column_positions(self):
         names = getattr(self, "feature_names_in_", None)
         return column_positions(self.sensitive_columns, "sensitive_columns", self.n_features_in_, names)
-
-
-@dataclass(frozen=True)
-class MetricSummary:
-    """Directions and gaps by feature, and how much of the groups' difference the directions hold.
-
-    Attributes
-    ----------
-    table : DataFrame
-        A row for each feature; columns "direction 0 (attribute)", ..., and "gap", all in feature units.
-    shares : dict of str to float
-        Of each attribute, the share of the groups' squared difference that lies within the sensitive subspace.
-    determining_columns : dict of str to list
-        Of each attribute, the columns that alone determine it.
-    """
-
-    table: pd.DataFrame
-    shares: dict
-    determining_columns: dict
-
-    @property
-    def _sentences(self) -> list[str]:
-        held = [
-            f"The directions hold {share:.0%} of how the groups of {name} differ."
-            for name, share in self.shares.items()
-            if not np.isnan(share)
-        ]
-        determined = [
-            f"Columns that alone determine {name}: {', '.join(map(str, columns))}. Name them in sensitive_columns."
-            for name, columns in self.determining_columns.items()
-            if columns
-        ]
-        return held + determined
-
-    def __repr__(self) -> str:
-        return "\n".join([self.table.to_string(float_format=lambda x: f"{x:.3g}"), *self._sentences])
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format=lambda x: f"{x:.3g}")
-        return table + "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences)
 
 
 def fit_metric(metric, X, sensitive_features=None, y=None, *, needed=True, uses_directions=True):

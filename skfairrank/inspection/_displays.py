@@ -367,7 +367,7 @@ class SensitiveDirectionsDisplay:
 
     Parameters
     ----------
-    summary : MetricSummary
+    metric : fitted SensitiveSubspaceMetric
 
     Attributes
     ----------
@@ -379,7 +379,7 @@ class SensitiveDirectionsDisplay:
     legend_ : matplotlib Legend
     """
 
-    summary: Any
+    metric: Any
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None, **plot_params):
@@ -398,7 +398,7 @@ class SensitiveDirectionsDisplay:
         remedy = "give a fitted SensitiveSubspaceMetric, or a SenSTIRRanker with one"
         estimator = final_estimator(estimator, "fit", remedy)
         metric = getattr(estimator, "metric_", estimator)
-        return cls(final_estimator(metric, "summary", remedy).summary()).plot(ax=ax, **plot_params)
+        return cls(final_estimator(metric, "summary", remedy)).plot(ax=ax, **plot_params)
 
     def plot(self, ax=None, *, max_features=20):
         """Draw.
@@ -413,7 +413,7 @@ class SensitiveDirectionsDisplay:
         -------
         self : SensitiveDirectionsDisplay
         """
-        table = self.summary.table
+        table = self.metric.summary()
         size = table.abs().max(axis=1).to_numpy()
         table = table.iloc[np.sort(np.argsort(-size, kind="stable")[:max_features])]
         places, gaps = np.arange(len(table)), table["gap"].to_numpy()
@@ -428,7 +428,9 @@ class SensitiveDirectionsDisplay:
         ax.set_yticks(places, [str(name) for name in table.index])
         ax.invert_yaxis()
         ax.set(xlabel="feature units")
-        held = [f"{name}: {share:.0%} held" for name, share in self.summary.shares.items() if not np.isnan(share)]
+        held = [
+            f"{name}: {share:.0%} held" for name, share in self.metric.difference_shares_.items() if not np.isnan(share)
+        ]
         self.legend_ = legend_outside(ax, n_columns=1, title=", ".join(held) or None)
         return self
 

@@ -1,49 +1,27 @@
 """The paper's experiments and the demo: hyperparameters, systems, what is judged and printed, with and without data."""
 
-import gzip
-import os
 import re
-import shlex
-import subprocess
-import sys
-import tomllib
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from _data import ROOT, shared_data
-from packaging.requirements import Requirement
 from paper import (
-    MEASURES,
     RECORDED,
     Experiment,
     Side,
-    data_folder,
     demo,
     german_credit_experiment,
     german_credit_people,
-    make_systems,
-    name_of,
     recorded_experiment,
-    run_systems,
-    summarize,
     synthetic_experiment,
 )
-from paper.systems import text_table
 from sklearn.linear_model import LogisticRegression
 
-from skfairrank import FairPGRanker, PlackettLuceRanker, SenSTIRRanker
+from skfairrank import PlackettLuceRanker
 from skfairrank.adversaries import Ascent
 from skfairrank.datasets import load_german_credit
 
 pytestmark = pytest.mark.once
-
-
-@pytest.fixture
-def packed_german():
-    """To be asked for before `no_data` hides it."""
-    return shared_data("german.data.gz")
 
 
 @pytest.fixture(scope="module")
@@ -80,77 +58,6 @@ def test_directions_have_the_length_of_the_classifiers_coefficients(synthetic):
     fitted = synthetic.fit_metric()
     coef = LogisticRegression(C=100, max_iter=1000).fit(train.X[where], train.groups[where]).coef_
     np.testing.assert_allclose(fitted.directions_, coef, rtol=0.01)
-
-
-def test_shortened_divides_the_steps(synthetic):
-    short = synthetic.shortened(100)
-    assert (short.training["max_iter"], short.fair_pg["max_iter"]) == (20, 5)
-    assert short.attack == synthetic.attack and synthetic.shortened(10**9).training["max_iter"] == 1
-
-
-def test_systems_are_made_with_the_hyperparameters_of_the_experiment(synthetic):
-    """The values themselves: test_hyperparameters_are_those_of_tables_2_and_3."""
-    strengths = {
-        "Baseline": None,
-        "Project": None,
-        "Drop z2": None,
-        "Drop z2, softened": [0.5],
-        "Fair-PG-Rank": [25],
-        "SenSTIR": [0.001],
-        "SenSTIR, exact": [0.01],
-        "SenSTIR, box": [0.02],
-        "Random": None,
-    }
-    made = {family: ranker for family, _, ranker in make_systems(synthetic, strengths, 7)}
-    training = {**synthetic.training, "random_state": 7, "alpha": 0.0}
-    solver = synthetic.solver
-    for family, ranker, expected in (
-        ("Baseline", PlackettLuceRanker, training),
-        ("Fair-PG-Rank", FairPGRanker, {**synthetic.fair_pg, "fairness_weight": 25, "random_state": 7}),
-        ("SenSTIR", SenSTIRRanker, {**training, **synthetic.attack, "rho": 0.001}),
-        ("SenSTIR, exact", SenSTIRRanker, {**synthetic.budget, **solver, "rho": 0.01}),
-        ("SenSTIR, box", SenSTIRRanker, {**synthetic.box, **solver, "rho": 0.02}),
-    ):
-        assert type(made[family]) is ranker
-        assert {name: made[family].get_params()[name] for name in expected} == expected
-    assert all(made[family].metric is synthetic.metric for family in strengths if family.startswith("SenSTIR"))
-    assert type(made["Project"][0]) is type(synthetic.metric) and type(made["Project"][1]) is PlackettLuceRanker
-    np.testing.assert_array_equal(made["Drop z2"][0].fit_transform(synthetic.test.X), synthetic.test.X[:, :1])
-    assert made["Drop z2, softened"].ranker is made["Drop z2"] and made["Drop z2, softened"].factor == 0.5
-    assert len({ranker.random_state for ranker in made["Random"]}) == 20
-    with pytest.raises(ValueError, match="'Drop age' is no family of systems on Synthetic"):
-        list(make_systems(synthetic, {"Drop age": None}, 0))
-
-
-def test_a_systems_name_has_its_strength():
-    assert name_of("Baseline", None) == "Baseline"
-    assert name_of("SenSTIR", 0.0003) == "SenSTIR, rho 0.0003"
-    assert name_of("Fair-PG-Rank", 25.0) == "Fair-PG-Rank, weight 25"
-    assert name_of("Drop age and sex, softened", 0.1) == "Drop age and sex, softened, scores times 0.1"
-
-
-def test_runs_are_judged_and_summed_up_over_splits(synthetic):
-    """Rankers that learn nothing; of a list of them the mean counts."""
-
-    class Told:
-        def __init__(self, number):
-            self.number = number
-
-        def fit(self, X, y, *, qid, sensitive_features):
-            assert X is synthetic.train.X and qid is synthetic.train.qid
-            return self
-
-    def judge(experiment, ranker):
-        return {"number": ranker.number}
-
-    systems = [("one", None, Told(1.0)), ("many", 0.5, [Told(2.0), Told(4.0)])]
-    one, many = run_systems(synthetic, systems, judge)
-    assert (one["system"], one["number"]) == ("one", 1.0) and (many["system"], many["number"]) == ("many, rho 0.5", 3.0)
-    assert one["ranker"] is systems[0][2] and many["data"] == "Synthetic"
-    runs = pd.DataFrame([{"split": 0, **one}, {"split": 1, **one, "number": 4.0}, {"split": 0, **many}])
-    results = summarize(runs)["number"]
-    assert results.loc[("Synthetic", "one", "one")].tolist() == [2.5, 1.5]  # (4 - 1) / 2
-    assert results.loc[("Synthetic", "many", "many, rho 0.5"), "mean"] == 3.0
 
 
 def test_judge_tells_the_sorted_list_from_the_policy():
@@ -206,31 +113,6 @@ def test_without_files_the_message_says_where_to_get_them(no_data, no_network):
             german_credit_people()
 
 
-def test_advice_about_german_credit_brings_it(packed_german, no_data, tmp_path):
-    """The command after the download, given to a shell in the folder of the download, lets the next program find the file."""
-    with pytest.raises(FileNotFoundError, match=re.escape(f"{no_data} has none of")) as raised:
-        german_credit_people(fetch=False)
-    download, command = [line.strip() for line in str(raised.value).splitlines() if line.startswith("    ")]
-    tool, *options, address = shlex.split(download)
-    assert tool == "curl" and "--remote-name" in options and address.startswith("https://archive.ics.uci.edu/")
-    folder = tmp_path / "here"
-    folder.mkdir()
-    with gzip.open(packed_german) as packed:
-        (folder / address.rpartition("/")[2]).write_bytes(packed.read())
-    code = "from paper import german_credit_people as p; print(len(p(fetch=False).target))"
-    script = f"{command}; {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
-    path = os.pathsep.join([str(ROOT / "examples"), str(ROOT)])
-    done = subprocess.run(
-        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
-    assert done.stdout.strip() == "1000", done.stderr
-
-
-def test_data_is_looked_for_beside_the_project_by_default(monkeypatch):
-    monkeypatch.delenv("SKFAIRRANK_DATA", raising=False)
-    assert data_folder() == Path("..", "shared", "data")
-
-
 # The demo
 
 SYNTHETIC_SYSTEMS = ["Baseline", "Project", "SenSTIR, rho 0.0001", "SenSTIR, rho 0.0003", "SenSTIR, rho 0.001"]
@@ -268,32 +150,6 @@ def test_german_credit_joins_where_its_file_is(tmp_path, monkeypatch, capsys):
     assert lines["Drop age and sex"][2] == "1.000 ±0.000"  # who has no sex column does not see it flipped
     assert lines["Baseline"][2] < "0.95"
     assert "[14/14] German Credit, 2 of 2: SenSTIR, rho 1," in printed.err
-
-
-def test_without_matplotlib_it_says_so_and_prints_the_table(no_data, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    picture = tmp_path / "picture.png"
-    demo.main(["--quick", "--output", str(picture)])
-    out = capsys.readouterr().out
-    assert list(lines_of(out, "Synthetic")) == SYNTHETIC_SYSTEMS
-    assert "matplotlib is not installed" in out and not picture.exists()
-    # The advice, followed to the letter, installs what the extra names into the interpreter that runs.
-    (command,) = re.findall(r"^ +(\S.* -m pip install .*)$", out, re.MULTILINE)
-    interpreter, *arguments = shlex.split(command)
-    assert interpreter == sys.executable and arguments[:3] == ["-m", "pip", "install"]
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert arguments[3:] == ["matplotlib"] and "matplotlib" in [Requirement(line).name for line in extras["plots"]]
-
-
-def test_a_missing_folder_is_noticed_before_training(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        demo.main(["--output", str(tmp_path / "missing" / "picture.png")])
-    assert f"there is no folder {tmp_path / 'missing'}" in capsys.readouterr().err
-
-
-def test_comparison_with_the_published_program_needs_its_queries(no_data):
-    with pytest.raises(SystemExit, match=re.escape(f"No german_seed0.npz in {no_data}")):
-        demo.main(["--published"])
 
 
 def test_comparison_shows_published_numbers_beside_ours():
@@ -337,20 +193,3 @@ def test_the_page_shows_the_rows_that_the_commands_print():
     assert list(lines_of(text, "Synthetic")) == SYNTHETIC_SYSTEMS
     assert list(lines_of(text, "German Credit")) == GERMAN_SYSTEMS
     assert published_cells([row for row in markdown_rows(text) if row[0].startswith("german_seed")]) == PUBLISHED
-
-
-def test_table_has_standard_errors_only_over_several_splits():
-    def run(data, split, seconds, *numbers):
-        names = {"data": data, "family": "Baseline", "system": "Baseline", "strength": None, "ranker": None}
-        return {"split": split, "seconds": seconds, **names, **dict(zip(MEASURES, numbers))}
-
-    runs = [
-        run("Synthetic", 0, 1.0, 0.95, 0.9, 0.5, 0.02, 0.0123),
-        # Two values a and b: mean (a + b) / 2, standard error |a - b| / 2.
-        run("German Credit", 0, 1.0, 0.85, 0.8, 1.0, 0.02, 0.01),
-        run("German Credit", 1, 2.0, 0.85, 0.9, 1.0, 0.04, 0.03),
-    ]
-    text = text_table(pd.DataFrame(runs))
-    assert lines_of(text, "Synthetic") == {"Baseline": ["0.950", "0.900", "0.500", "0.0200", "0.0123", "1.0"]}
-    cells = ["0.850 ±0.000", "0.850 ±0.050", "1.000 ±0.000", "0.0300 ±0.0100", "0.0200 ±0.0100", "1.5"]
-    assert lines_of(text, "German Credit") == {"Baseline": cells}

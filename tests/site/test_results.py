@@ -44,42 +44,6 @@ def test_at_same_ndcg_is_the_line_between_neighbours(examples):
     assert at_same_ndcg(runs, ("a", "b"), 0.75)[:, 1].mean() == pytest.approx(0.75)
 
 
-def test_standard_error_is_that_of_the_mean(examples):
-    from _systems import plus_minus, standard_error
-
-    values = np.random.default_rng(0).normal(size=(7, 3))
-    assert standard_error(values) == pytest.approx(scipy.stats.sem(values, axis=0))
-    assert np.isnan(standard_error(values[:1])).all()
-    assert plus_minus(0.12345, 0.00678, 3) == "0.123 ±0.007" and plus_minus(1, np.nan, 2) == "1.00"
-
-
-def test_claims_need_two_standard_errors(examples):
-    """Mean 1: of (.9, 1, 1.1) with error .058, of (-9, 1, 11) with error 5.77."""
-    from results import claims_table
-
-    claims = [("clear", [[0.9, 1.0, 1.1]], 1), ("vague", [[-9, 1, 11]], 1), ("not", [[-0.9, -1, -1.1]], 1)]
-    rows = tables(claims_table(claims))
-    assert rows["clear"][:2] == ["1.0 ±0.1", "shows"]
-    assert rows["vague"][:2] == ["1.0 ±5.8", "not seen"]
-    assert rows["not"][:2] == ["-1.0 ±0.1", "**reversed**"]
-    assert tables(claims_table([("none", [[np.nan, 1.0]], 1)]))["none"][:2] == ["", ""]
-    both = tables(claims_table([("both", [[0.9, 1.0, 1.1], [-9, 1, 11]], 1), *claims]))
-    assert both["both"][:4] == ["1.0 ±0.1", "shows", "1.0 ±5.8", "not seen"] and both["not"][2] == ""
-
-
-def test_a_gap_is_narrower_on_either_side_of_zero(examples):
-    from _people import GAP, SORTED
-    from results import people_claim
-
-    results = {
-        "a": np.array([[0.8, 0, 0, 0.1, 0.2], [0.9, 0, 0, -0.1, -0.2]]),
-        "b": np.array([[0.5, 0, 0, -0.3, 0.1], [0.5, 0, 0, 0.4, -0.3]]),
-    }
-    sorted_lists, equally_sharp = people_claim("", results, "a", "b", GAP)[1]
-    assert sorted_lists == pytest.approx([0.2, 0.3]) and equally_sharp == pytest.approx([-0.1, 0.1])
-    assert people_claim("", results, "a", "b", SORTED)[1][0] == pytest.approx([0.3, 0.4])
-
-
 def test_what_is_judged_on_people(examples):
     """By counting, and by scikit-learn; the third query has no relevant row, and rows of a query do not lie together."""
     from _people import PeopleExperiment, judge_people
@@ -181,16 +145,6 @@ def test_page_of_results(examples, tmp_path, capsys):
 
     results.main(["--quick", "--output", str(tmp_path / "results.md")])
     page = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert re.findall(r"^##+ (.*)$", page, re.MULTILINE) == [
-        "Synthetic task",
-        "The paper's own queries",
-        "German Credit",
-        "Microsoft Learning to Rank, a sample",
-        "Census income",
-        "Hiring, with known truth",
-        "Boosted rankers without fairness",
-        "How the defaults were chosen",
-    ]
     assert "Left out" not in page and not re.search(r"\bnan\b|\{|\}", page)
     rows = tables(page)
     # NDCG sorted and of the policy, recorded, of the recorded weights, tau, recorded.
@@ -198,16 +152,6 @@ def test_page_of_results(examples, tmp_path, capsys):
     assert rows["SenSTIR, rho 0.001"][3] == "0.9025"  # checks/test_04_exact.py: .9025117 without sampling
     assert rows["Drop age and sex"][2] == "1.000 ±0.000"  # by construction
     assert rows["Drop sex, relationship and marital status"][2] == "1.000 ±0.000"
-    for name in (
-        "Random",
-        "Baseline",
-        "Project",
-        "Fair-PG-Rank, weight 4",
-        "SenSTIR, box, rho 0.5",
-        "SenSTIR, difference, rho 0.003",
-        "SenSTIR, gaps, rho 0.003",
-    ):
-        assert len(rows[name]) >= 3, name
     assert rows["census, lambdarank"][2] == "0.000 ±0.000"  # LambdaMART's gradients are LGBMRanker's own
     defaults = page[page.index("## How the defaults") :]
     for task in ("Synthetic", "German Credit", "Microsoft", "Census", "Hiring"):
@@ -226,50 +170,6 @@ def test_page_without_data_has_the_made_tasks_alone(examples, no_data, tmp_path,
 
 
 # Which method when
-
-
-def test_methods_that_read_groups_are_told_those_of_the_twins(examples):
-    """A score of x_1 and of being in the majority: every twin is in the other group."""
-    from _people import PeopleExperiment
-    from paper import Side
-    from sklearn.base import BaseEstimator
-    from which_method import GAP, MERIT, TAU, judge
-
-    from skfairrank import SensitiveSubspaceMetric
-
-    rng = np.random.default_rng(0)
-    qid, X, twin = rng.permutation(np.repeat([7, 3, 5], 6)), rng.normal(size=(18, 1)), rng.normal(size=(18, 1))
-    side = Side(X, rng.integers(0, 2, 18).astype(float), qid, rng.random(18) < 0.6)
-    task = PeopleExperiment("", side, side, twin, SensitiveSubspaceMetric(), {}, {})
-
-    class ByGroup(BaseEstimator):
-        def predict(self, X, *, sensitive_features=None):
-            return X[:, 0] + 0.5 * sensitive_features
-
-    found = judge(task, "", ByGroup())
-    s, other = X[:, 0] + 0.5 * side.groups, twin[:, 0] + 0.5 * ~side.groups
-    assert found[TAU] == pytest.approx(
-        np.mean([scipy.stats.kendalltau(s[qid == q], other[qid == q])[0] for q in (3, 5, 7)])
-    )
-    exposure = np.array([1 / np.log2(1 + sum(s[j] >= s[i] for j in range(18) if qid[j] == qid[i])) for i in range(18)])
-    assert found[GAP] == pytest.approx(exposure[~side.groups].mean() - exposure[side.groups].mean())
-    assert np.isnan(found[MERIT])
-
-
-def test_differences_are_bold_from_two_standard_errors(examples):
-    """(.9, 1, 1.1) has mean 1 and error .058; (-9, 1, 11) has error 5.77; a gap of -.1 is nearer to 0 than one of .3."""
-    import which_method as page
-
-    assert page.signed(np.array([0.9, 1.0, 1.1]), 1) == "**+1.0 ±0.1**"
-    assert page.signed(np.array([-9.0, 1.0, 11.0]), 1) == "+1.0 ±5.8"
-    assert page.signed(np.zeros(3), 3) == "0.000 ±0.000" and page.signed(np.full(3, np.nan), 3) == ""
-    plain, rule, fair = (np.full((2, 6), value) for value in (0.1, 0.2, 0.5))
-    plain[:, page.GAP], rule[:, page.GAP], fair[:, page.GAP] = 0.3, -0.2, -0.1
-    results = {("Plain", "Plain"): plain, ("Drop it", "Plain"): rule, ("Fair", "Plain"): fair}
-    rows = page.differences({"data": results}, page.plain_of).splitlines()[2:]
-    assert rows[1].startswith("| data | Fair | **+0.400 ±0.000**") and rows[1].endswith("| **+0.200 ±0.000** |")
-    rows = page.differences({"data": results}, page.rule_of).splitlines()[2:]
-    assert [row.split(" | ")[1] for row in rows] == ["Plain", "Fair"] and rows[1].endswith("| **+0.100 ±0.000** |")
 
 
 def rows_of_data(page, data):
@@ -302,11 +202,3 @@ def test_page_of_methods(examples, tmp_path, capsys):
         # The softer policy is the plain ranker's, drawn, at .05 less of NDCG.
         plain, soft = rows["Linear ranker"], rows["Temperature, drawn"]
         assert plain[2] == soft[2] and float(plain[0][:5]) - float(soft[0][:5]) == pytest.approx(0.05, abs=0.0011)
-
-
-def test_page_of_methods_without_data_has_the_made_task_alone(examples, no_data):
-    import which_method
-
-    found = dict(which_method.tasks())
-    assert [name for name, make_task in found.items() if make_task is not None] == ["Hiring"]
-    assert list(found) == ["Hiring", "German Credit", "Census"]
