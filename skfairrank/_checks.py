@@ -15,6 +15,7 @@ from enum import Enum
 import numpy as np
 import pandas as pd
 import sklearn
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -345,10 +346,36 @@ def stores_parameters(init=None, *, extends=()):
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first frame outside this package and scikit-learn."""
-    level, frame = 2, sys._getframe(1)
+    """Warn at the first frame outside this package and scikit-learn.
+
+    Of a metric that is undefined it warns once in a call of scikit-learn, such as a search, which measures it for each candidate
+    and fold.
+    """
+    level, frame, call = 2, sys._getframe(1), None
     while frame.f_back is not None and (
         frame.f_code.co_filename.startswith(_INSIDE) or frame.f_code.co_filename == contextlib.__file__
     ):
-        frame, level = frame.f_back, level + 1
+        frame, level, call = frame.f_back, level + 1, frame
+    if (
+        issubclass(category, UndefinedMetricWarning)
+        and call is not None
+        and call.f_globals["__name__"].startswith("sklearn.")
+    ):
+        if call.f_trace is None:
+            call.f_trace = _Said()  # a note that ends with the call; Python reads it only while it traces
+        if isinstance(call.f_trace, _Said):
+            metric = message.split(" ", 1)[0]
+            if metric in call.f_trace.metrics:
+                return
+            call.f_trace.metrics.add(metric)
     warnings.warn(message, category, stacklevel=level)
+
+
+class _Said:
+    """Metrics that a call has warned of."""
+
+    def __init__(self):
+        self.metrics: set[str] = set()
+
+    def __call__(self, *event):
+        return self

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 from functools import partial
 
 import numpy as np
@@ -582,3 +583,22 @@ def test_audit_and_displays_hand_qid_on(task):
     np.testing.assert_array_equal(display.displacement, expected.displacement)
     with pytest.raises(ValueError, match="depend on all rows of a query"):
         ScoreContourDisplay.from_estimator(pipeline, X)
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("scoring", [None, ndcg_scorer], ids=["score", "scorer"])
+def test_an_undefined_metric_is_said_once_in_a_search(scoring, task):
+    """Case 52: three folds, three candidates, one data set; a second search says it again."""
+    X, y, metadata = task
+    y = np.where(metadata["qid"] % 4 == 0, 0, y)
+    ranker = PlackettLuceRanker(max_iter=2, random_state=0)
+    model, name = (
+        (ranker, "alpha") if scoring is None else (make_pipeline(StandardScaler(), ranker), "plackettluceranker__alpha")
+    )
+    for kind in (GridSearchCV, lambda model, grid, **kw: GridSearchCV(model, grid, return_train_score=True, **kw)):
+        search = kind(model, {name: [0, 1, 2]}, cv=QueryKFold(3), scoring=scoring)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            search.fit(X, y, qid=metadata["qid"])
+        undefined = [w for w in caught if issubclass(w.category, sklearn.exceptions.UndefinedMetricWarning)]
+        assert len(undefined) == 1 and undefined[0].filename == __file__
