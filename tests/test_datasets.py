@@ -76,17 +76,10 @@ def test_random_state_makes_data_reproducible_and_leaves_numpys_global_state_alo
     "parameters, message",
     [
         ({"n_queries": 0}, "n_queries=0: give a whole number of at least 1"),
-        ({"n_queries": -3}, "n_queries=-3"),
-        ({"n_queries": 2.5}, "n_queries=2.5"),
-        ({"n_queries": True}, "n_queries=True"),
         ({"n_items": 0}, "n_items=0"),
-        ({"n_items": "10"}, "n_items='10'"),
         ({"majority_fraction": 1.1}, r"majority_fraction=1.1: give a number in \[0, 1\]"),
-        ({"majority_fraction": -0.1}, "majority_fraction=-0.1"),
-        ({"majority_fraction": math.nan}, "majority_fraction=nan"),
         ({"feature_max": 0}, "feature_max=0: give a number in"),
         ({"feature_max": math.inf}, "feature_max=inf"),
-        ({"relevance_max": 0}, "relevance_max=0"),
         ({"random_state": -1}, "random_state=-1"),
     ],
 )
@@ -147,21 +140,8 @@ def test_flip_columns_of_other_frames_gives_the_frame_that_came(library, dtypes)
     np.testing.assert_array_equal(np.asarray(given["b"]), [0, 1])
 
 
-def as_pandas(columns):
-    return pd.DataFrame(columns)
-
-
-def as_polars(columns):
-    return pytest.importorskip("polars").DataFrame(columns)
-
-
-def as_pyarrow(columns):
-    return pytest.importorskip("pyarrow").table(columns)
-
-
-@pytest.mark.parametrize("frame", [as_pandas, as_polars, as_pyarrow])
 @pytest.mark.parametrize("prefix", ["", "cat__", "all__cat__"])
-def test_flip_sex_finds_names_in_any_place_and_behind_a_prefix(frame, prefix):
+def test_flip_sex_finds_names_in_any_place_and_behind_a_prefix(prefix):
     """Third and fourth stand two other one-hot columns, which an exchange by position would hit."""
     columns = {
         "Age": [0.5, 0.7],
@@ -171,22 +151,21 @@ def test_flip_sex_finds_names_in_any_place_and_behind_a_prefix(frame, prefix):
         "Rent": [0.0, 1.0],
     }
     columns[f"{prefix}Sex_female"] = [0.0, 1.0]
-    flipped = flip_sex(frame(columns))
+    flipped = flip_sex(pd.DataFrame(columns))
     expected = columns | {f"{prefix}Sex_male": [0.0, 1.0], f"{prefix}Sex_female": [1.0, 0.0]}
     for name, values in expected.items():
         np.testing.assert_array_equal(np.asarray(flipped[name]), values)
 
 
-@pytest.mark.parametrize("frame", [as_pandas, as_polars, as_pyarrow])
-def test_flip_sex_without_its_columns_is_an_error_that_lists_the_names(frame):
-    named = frame({name: [1.0, 0.0] for name in ("Age", "Amount", "Duration", "sex: female", "sex: male")})
+def test_flip_sex_without_its_columns_is_an_error_that_lists_the_names():
+    named = pd.DataFrame({name: [1.0, 0.0] for name in ("Age", "Amount", "Duration", "sex: female", "sex: male")})
     with pytest.raises(
         ValueError, match=r"none is 'Sex_female'. Its columns are 'Age', .*, 'sex: female', 'sex: male'"
     ):
         flip_sex(named)
     with pytest.raises(ValueError, match="none is 'female'"):
         flip_columns(named, ("female", "male"))  # no prefix: there is no __ before it
-    two = frame({name: [1.0, 0.0] for name in ("a__Sex_female", "b__Sex_female", "Sex_male")})
+    two = pd.DataFrame({name: [1.0, 0.0] for name in ("a__Sex_female", "b__Sex_female", "Sex_male")})
     with pytest.raises(ValueError, match="several columns called 'Sex_female'"):
         flip_sex(two)
 

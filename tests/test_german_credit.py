@@ -174,14 +174,6 @@ def test_encoding_standardises_over_the_people_given():
             np.testing.assert_array_equal(X[f"{column}_{category}"], people.data[column] == category)
 
 
-def test_encoding_has_all_columns_where_categories_are_absent():
-    people = some_people()
-    women = people.data[people.data["Sex"] == "female"]
-    X = encode_german_credit(women)
-    assert X.shape == (len(women), 29) and (X["Sex_male"] == 0).all()
-    assert X.index.equals(women.index)
-
-
 def test_encoding_takes_a_missing_account_for_no_account():
     data = some_people().data
     missing = data.assign(**{"Saving accounts": data["Saving accounts"].replace({"none": None})})

@@ -63,28 +63,6 @@ def test_functions_get_a_copy_of_the_rows_as_they_are():
     assert found["flip"]["sex"].cat.codes.tolist() == (1 - FRAME["sex"].cat.codes).tolist()
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.int64, bool])
-def test_the_result_has_the_kind_of_the_rows(kind):
-    rows = (X > 0).astype(kind)
-    found = tables(Hypotheticals(lambda rows: 1.0 - rows), rows)["<lambda>"]
-    np.testing.assert_array_equal(found, 1.0 - (X > 0))
-    assert found.dtype == (np.float32 if kind is np.float32 else np.float64)
-
-
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_frames_of_other_libraries(library):
-    pytest.importorskip("pyarrow")
-    frame = FRAME[["age", "job"]].reset_index(drop=True)
-    if library == "polars":
-        rows = pytest.importorskip("polars").from_pandas(frame)
-    else:
-        rows = pytest.importorskip("pyarrow").Table.from_pandas(frame, preserve_index=False)
-    found = tables(Hypotheticals(lambda rows: rows), rows)["<lambda>"]
-    assert type(found) is type(rows)
-    with pytest.raises(ValueError, match="shape"):
-        tables(Hypotheticals(lambda rows: rows[:-1]), rows)
-
-
 @pytest.mark.parametrize(
     "function, error, message",
     [

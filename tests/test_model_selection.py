@@ -17,7 +17,6 @@ from sklearn.model_selection import (
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
     KFold,
-    RandomizedSearchCV,
     RepeatedKFold,
     ShuffleSplit,
     cross_val_score,
@@ -34,7 +33,6 @@ from skfairrank.metrics import (
     ndcg_scorer,
     neg_group_exposure_difference_scorer,
     neg_group_exposure_disparity_scorer,
-    stochastic_ndcg_scorer,
 )
 from skfairrank.model_selection import (
     LeaveOneQueryOut,
@@ -242,18 +240,6 @@ def test_one_keyword_reaches_splitter_ranker_and_scorers(form):
     assert np.isfinite(search.cv_results_["mean_test_gap"]).all()
     assert search.predict(X).shape == y.shape
     assert search.score(X, y, qid=kind(qid)) == pytest.approx(ndcg_score(y, search.predict(X), qid=qid))
-
-
-@pytest.mark.usefixtures("routing")
-def test_randomized_and_nested_search():
-    X, y, qid, _ = task()
-    inner = RandomizedSearchCV(
-        ranker(), {"estimator__alpha": [0.1, 1, 10]}, n_iter=2, cv=QueryShuffleSplit(2, random_state=0), random_state=0
-    )
-    for search in (inner, GridSearchCV(ranker(), {"estimator__alpha": [1, 9]}, cv=QueryKFold(2))):
-        scoring = stochastic_ndcg_scorer if WITHHOLDS_QID else None
-        out = cross_validate(search, X, y, cv=QueryKFold(3), scoring=scoring, params={"qid": qid}, error_score="raise")
-        assert np.isfinite(out["test_score"]).all()
 
 
 # ------------------------------------------------------------------------------------------ searches, with routing off

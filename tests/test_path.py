@@ -16,9 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from small_tasks import MIXED, make_task
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
-from skfairrank import _path as core
 from skfairrank.adversaries import ExactBox, ExactBudget
 from skfairrank.inspection import invariance_regularizer
+from skfairrank.rankers import _path as core
 
 pytestmark = pytest.mark.once
 

@@ -11,7 +11,7 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingRegressor, RandomForestClassifier, VotingRegressor
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
@@ -529,14 +529,6 @@ class RequestsQid(TakesQid):
     __metadata_request__predict = {"qid": True}
 
 
-class PassesAnything:
-    """Not scikit-learn's."""
-
-    def predict(self, X, **kwargs):
-        assert not kwargs
-        return X[:, 0]
-
-
 def test_who_gets_qid(task):
     X, _, metadata = task
     qid = metadata["qid"]
@@ -546,26 +538,8 @@ def test_who_gets_qid(task):
     # Who did not ask, or said no, is left alone.
     with sklearn.config_context(enable_metadata_routing=True):
         refuses = TakesQid().set_predict_request(qid=False)
-    for estimator in (PassesAnything(), refuses, make_pipeline(TakesQid()).fit(X, None)):
+    for estimator in (refuses, make_pipeline(TakesQid()).fit(X, None)):
         np.testing.assert_array_equal(ranking_scores(estimator, X, qid=qid), X[:, 0])
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        VotingRegressor([("a", LinearRegression()), ("b", Ridge())]),
-        BaggingRegressor(LinearRegression(), n_estimators=2, random_state=0),
-        make_pipeline(StandardScaler(), PlackettLuceRanker(max_iter=5, random_state=0)),
-    ],
-    ids=lambda e: type(e).__name__,
-)
-@pytest.mark.filterwarnings("ignore:fit got no qid")
-@pytest.mark.parametrize("is_enabled", [False, True])
-def test_estimators_that_know_no_qid_predict_as_ever(estimator, is_enabled, task):
-    X, y, metadata = task
-    estimator.fit(X, y)
-    with sklearn.config_context(enable_metadata_routing=is_enabled):
-        np.testing.assert_array_equal(ranking_scores(estimator, X, qid=metadata["qid"]), estimator.predict(X))
 
 
 def test_audit_and_displays_hand_qid_on(task):
