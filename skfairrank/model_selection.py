@@ -207,12 +207,17 @@ def train_test_query_split(*arrays, qid, test_size=None, train_size=None, random
     """
     arrays = indexable(*arrays)
     queries = Queries.from_qid(qid, _num_samples(arrays[0] if arrays else qid))
-    how = {"test_size": test_size, "train_size": train_size, "shuffle": shuffle}
+    how = {"test_size": _plain(test_size), "train_size": _plain(train_size), "shuffle": shuffle}
     with _samples_are_queries(queries):
         seed = _for_sklearn(random_state) if shuffle else None
         parts = train_test_split(np.arange(queries.n_queries), random_state=seed, **how)
     rows = [_rows_of(part, queries) for part in parts]
     return [_safe_indexing(array, part) for array in (*arrays, qid) for part in rows]
+
+
+def _plain(size):
+    """A size as scikit-learn knows it: unsigned integers of NumPy as int."""
+    return size.item() if isinstance(size, np.generic) else size
 
 
 def _queries(X, qid, groups) -> Queries:

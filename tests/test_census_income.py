@@ -27,20 +27,15 @@ NAMES = (
 NUMBERS = ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"]
 
 
-@pytest.mark.parametrize("form", ["UCI", "plain names", "dashes", "dots", "other order", "gz", "bytes"])
+@pytest.mark.parametrize("form", ["dashes", "dots", "other order", "gz"])
 def test_every_form_of_the_file_reads_alike(form, tmp_path):
     expected = load_census_income(io.StringIO(UCI))
     rows = [[cell.strip() for cell in line.split(",")] for line in UCI.strip().splitlines()]
     table = pd.DataFrame(rows, columns=NAMES.split(","))
-    if form == "UCI":
-        (tmp_path / "adult.data").write_text(UCI)
-        source = tmp_path / "adult.data"
-    elif form == "gz":
+    if form == "gz":
         with gzip.open(tmp_path / "renamed.csv", "wt") as file:
             file.write(UCI)
         source = str(tmp_path / "renamed.csv")
-    elif form == "bytes":
-        source = io.BytesIO(UCI.encode())
     else:
         table.columns = [
             c if form == "dashes" else c.replace("-", "." if form == "dots" else "_") for c in table.columns

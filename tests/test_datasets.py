@@ -170,11 +170,6 @@ def test_flip_sex_without_its_columns_is_an_error_that_lists_the_names():
         flip_sex(two)
 
 
-def test_numbered_columns_of_a_frame_are_no_names():
-    X = np.array([[0.1, 0.2, 0.3, 1, 0], [0.1, 0.2, 0.3, 0, 1]])
-    np.testing.assert_array_equal(flip_sex(pd.DataFrame(X)), X[:, [0, 1, 2, 4, 3]])
-
-
 @pytest.mark.parametrize(
     "pair",
     [[[2.0, -2.0], [-0.5, 0.5]], [[0.3, 0.7], [1.0, 0.0]], [[1, 1], [1, 0]], [[np.nan, 1], [0, 1]], [["m", "f"]]],

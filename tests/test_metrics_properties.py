@@ -8,13 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metrics_under_test import (
     DETERMINISTIC,
-    GROUP_DISPARITIES,
     HAS_GROUPS,
     METRICS,
-    OF_SHARES,
     RANGE,
     STOCHASTIC,
-    Data,
     random_data,
     sampling,
 )
@@ -65,46 +62,6 @@ def test_order_of_rows_does_not_matter(name, sizes, seed):
     data = random_data(rng, sizes, ties=name != "kendall_tau")  # its ties are broken by row order
     shuffled = data.take(rng.permutation(len(data.y)))
     np.testing.assert_allclose(METRICS[name](shuffled), METRICS[name](data), rtol=1e-12, atol=1e-15)
-
-
-@every_metric
-@some
-@given(sizes=short, more=short, seed=seeds)
-def test_joining_data_sets_gives_the_mean_weighted_by_defined_queries(name, sizes, more, seed):
-    """Of sampled metrics the expectation, since other queries are drawn from other random numbers."""
-    rng = np.random.default_rng(seed)
-    first, second = random_data(rng, sizes), random_data(rng, more, ids=1000 + np.arange(len(more)))
-    joined = Data(*(np.concatenate(pair) for pair in zip(vars(first).values(), vars(second).values(), strict=True)))
-    weights = [n_defined(name, part) for part in (first, second)]
-    parts = [METRICS[name](part, **sampling(name, "exact")) for part in (first, second)]
-    whole = METRICS[name](joined.take(rng.permutation(len(joined.y))), **sampling(name, "exact"))
-    if name == "kendall_tau":  # ties depend on the order of rows within a query
-        whole = METRICS[name](joined)
-    expected = np.nansum(np.multiply(parts, weights)) / sum(weights) if sum(weights) else np.nan
-    np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-15)
-
-
-def n_defined(name, data):
-    queries = [data.take(data.qid == q) for q in np.unique(data.qid)]
-    if name == "kendall_tau":
-        return sum(len(q.y) > 1 for q in queries)
-    if name.endswith("difference") or name in OF_SHARES:
-        return sum(len(np.unique(q.g)) > 1 for q in queries)
-    return len(queries) if name in (*GROUP_DISPARITIES, "exposure_loss") else sum(q.y.any() for q in queries)
-
-
-@every_metric
-@some
-@given(sizes=st.lists(st.integers(1, 7), min_size=1, max_size=4), seed=seeds)
-def test_only_what_the_policy_sees_of_the_scores_matters(name, sizes, seed):
-    """Under Plackett-Luce a constant may be added to a query's scores; else any increasing map applied to them."""
-    rng = np.random.default_rng(seed)
-    data = random_data(rng, sizes)
-    if name in DETERMINISTIC:
-        moved, exact = replace(data, s=np.exp(2 * data.s) - 5, s2=data.s2**3), {}
-    else:
-        moved, exact = replace(data, s=data.s + 10 * data.qid), {"n_samples": "exact"}
-    np.testing.assert_allclose(METRICS[name](moved, **exact), METRICS[name](data, **exact), rtol=1e-9, atol=1e-12)
 
 
 @every_metric

@@ -488,32 +488,6 @@ def test_scores_of_a_pipeline_are_those_of_its_steps_by_hand(kind, is_enabled, t
             ranking_scores(pipeline, X)
 
 
-@pytest.mark.usefixtures("routing")
-def test_scorers_hand_qid_on_in_a_search_and_after_it(task):
-    X, y, metadata = task
-    qid = metadata["qid"]
-    pipeline = fit(make_pipeline(CentredInQueries(), PlackettLuceRanker(max_iter=20, random_state=0)), X, y, qid)
-    for scorer in READY_MADE.values():
-        given = wanted(scorer, metadata)
-        by_hand = given | {key: centred(value, qid) for key, value in given.items() if key == "X_hypothetical"}
-        assert scorer(pipeline, X, y, **given) == scorer(pipeline[-1], centred(X, qid), y, **by_hand)
-    made = make_kendall_tau_scorer(lambda X: X[::-1] * 2)  # hypothetical rows are in the queries of their rows
-    expected = kendall_tau_scorer(pipeline[-1], centred(X, qid), qid=qid, X_hypothetical=centred(X[::-1] * 2, qid))
-    assert made(pipeline, X, qid=qid) == expected
-    search = GridSearchCV(
-        make_pipeline(CentredInQueries(), Ridge()),
-        {"ridge__alpha": [1, 100]},
-        cv=QueryKFold(3),
-        scoring=ndcg_scorer,
-        error_score="raise",
-    ).fit(X, y, qid=qid)
-    expected = ndcg_score(y, search.best_estimator_[-1].predict(centred(X, qid)), qid=qid)
-    assert ndcg_scorer(search, X, y, qid=qid) == expected
-    classifier = fit(make_pipeline(CentredInQueries(), LogisticRegression()), X, y > 1, qid)
-    decided = classifier[-1].decision_function(centred(X, qid))
-    np.testing.assert_array_equal(ranking_scores(classifier, X, qid=qid), decided)
-
-
 class TakesQid(RegressorMixin, BaseEstimator):
     """A ranker whose own predict takes qid."""
 

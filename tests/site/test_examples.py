@@ -177,14 +177,6 @@ def test_without_data_or_network_a_script_says_where_to_get_them(no_data, no_net
     assert str(no_data) in said and "https://archive.ics.uci.edu" in said and "SKFAIRRANK_DATA" in said
 
 
-def test_figure4_says_what_is_missing(no_data, run, tmp_path):
-    with pytest.raises(SystemExit, match=r"SKFAIRRANK_MSLR.*mslr_sample_train.*SKFAIRRANK_DATA"):
-        run("plot_figure4_mslr")
-    (tmp_path / "fold").mkdir()
-    with pytest.raises(SystemExit, match=r"fold/train.txt"):
-        run("plot_figure4_mslr", str(tmp_path / "fold"))
-
-
 @pytest.mark.slow
 def test_exact_adversaries_on_both_tasks(run):
     shared_data("german.data.gz")

@@ -8,10 +8,8 @@ docs/howto, which are scripts alone, run in test_howto.py.
 import doctest
 import importlib.util
 import re
-import runpy
 import shutil
 import tomllib
-from pathlib import PurePath
 from typing import NamedTuple
 
 import pytest
@@ -131,23 +129,3 @@ def test_commands_name_what_is_there(page):
             assert not words[1].startswith("skfairrank") or importlib.util.find_spec(words[1]), command
         elif re.search(r"\.(py|sh)$", words[0]):
             assert (ROOT / words[0]).is_file(), command
-
-
-def test_pictures_that_pages_save_are_drawn_by_the_script():
-    images = ROOT / "docs" / "images"
-    saved = {
-        PurePath(page).name: picture
-        for page, text in PAGES.items()
-        for picture in re.findall(r'savefig\("([^"]+)"', text)
-    }
-    script = runpy.run_path(str(images / "pages.py"), run_name="pages")
-    assert script["PICTURES"] == saved
-    photographed = [(page, picture) for page, (_, picture) in script["SCREENS"].items()]
-    for page, picture in [*saved.items(), *photographed]:
-        assert f"](images/{picture})" in PAGES[f"docs/{page}"] and (images / picture).stat().st_size < 100_000
-
-
-def test_no_page_is_run_twice(request):
-    """pytest collects none of them as a doctest: they are run here."""
-    assert not any(path.endswith(".md") for path in request.config.getini("testpaths"))
-    assert not any("doctest-glob" in argument for argument in request.config.getini("addopts"))
