@@ -1,24 +1,20 @@
 """What a fitted ranker does: hypothetical queries, stability of rankings, audits, and plots."""
 
-from skfairrank.inspection._audit import audit
+from skfairrank.inspection._audit import audit, exposure_by_group
 from skfairrank.inspection._certificate import FairnessCertificate, fairness_certificate
-from skfairrank.inspection._certificate_display import CertificateDisplay
-from skfairrank.inspection._confidence import upper_confidence_bound
-from skfairrank.inspection._displacement import rank_displacement
+from skfairrank.inspection._confidence import generalization_bound, upper_confidence_bound
 from skfairrank.inspection._displays import (
+    CertificateDisplay,
     PathDisplay,
-    RankDisplacementDisplay,
     SensitiveDirectionsDisplay,
     TemperatureDisplay,
     TrainingHistoryDisplay,
 )
-from skfairrank.inspection._exposure_by_group import exposure_by_group
-from skfairrank.inspection._generalization import generalization_bound
+from skfairrank.inspection._figures import RankDisplacementDisplay, ScoreContourDisplay, TradeoffDisplay
 from skfairrank.inspection._invariance import invariance_regularizer
 from skfairrank.inspection._nearest import NearestQueries, nearest_queries
+from skfairrank.inspection._order_changes import rank_displacement
 from skfairrank.inspection._report import AuditReport, audit_report
-from skfairrank.inspection._score_contours import ScoreContourDisplay
-from skfairrank.inspection._tradeoff import TradeoffDisplay
 
 __all__ = [
     "AuditReport",

@@ -1,4 +1,4 @@
-"""Displays of what was learned: history, path, temperature, sensitive directions, and of how rankings move."""
+"""Displays of what was learned and found: history, path, temperature, sensitive directions, certificate."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairrank._random import as_generator
-from skfairrank.inspection._displacement import rank_displacement
+from skfairrank.inspection._certificate import FairnessCertificate, fairness_certificate
 from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, final_estimator, legend_outside, panels
-from skfairrank.metrics._predictions import ranking_scores
-from skfairrank.plackett_luce import sample_rankings
 
 _HISTORY = {
     "utility": "utility",
@@ -435,16 +432,25 @@ class SensitiveDirectionsDisplay:
         return self
 
 
-@dataclass(eq=False, repr=False)
-class RankDisplacementDisplay:
-    """How often the item ranked i-th is ranked j-th under the hypothetical query (Bower et al. 2021, Figure 2).
+_AXIS = {
+    "discordance": "share of pairs that change order",
+    "top_changed": "first item changed",
+    "displacement": "displacement of ranks, relative to a reversed list",
+    "score_change": "half of the squared change of scores",
+}
 
-    A stable ranking lies on the diagonal. Make one by `from_estimator` or `from_predictions`.
+
+@dataclass(eq=False, repr=False)
+class CertificateDisplay:
+    """The queries from the most to the least unfair, with their mean and the upper bound for new queries.
+
+    Make one by `from_estimator` or `from_predictions`, or of a certificate that you have, by
+    ``CertificateDisplay(certificate).plot()``.
 
     Parameters
     ----------
-    displacement : ndarray of float, shape (n_items, n_items)
-        From `rank_displacement`.
+    certificate : FairnessCertificate
+        From `fairness_certificate`.
     name : str, optional
         Name of the ranker, for the title.
 
@@ -452,87 +458,107 @@ class RankDisplacementDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    im_ : matplotlib AxesImage
-    colorbar_ : matplotlib Colorbar or None
+    line_ : matplotlib Line2D
+        Unfairness of the queries, sorted.
+    mean_, bound_ : matplotlib Line2D, the latter None where there is no bound
+    legend_ : matplotlib Legend or None
     """
 
-    displacement: np.ndarray
+    certificate: FairnessCertificate
     _: KW_ONLY
     name: str | None = None
 
     @classmethod
-    def from_estimator(
-        cls, estimator, X, X_hypothetical, *, qid, n_samples=10, random_state=None, name=None, ax=None, **plot_params
-    ):
-        """Sample rankings of the rows and of their hypotheticals, and draw how they differ.
+    def from_estimator(cls, estimator, X, *, qid, hypotheticals=None, name=None, ax=None, plot_params=None, **settings):
+        """Compute a certificate, and draw it.
 
         Parameters
         ----------
         estimator : fitted estimator
-            With `predict` or `decision_function`.
-        X, X_hypothetical : array-like, shape (n_rows, n_features)
-            Rows, and the hypothetical counterpart of each (such as ``nearest_queries(...).hypothetical(X_reference)``).
+        X : table, shape (n_rows, n_features)
         qid : array-like, shape (n_rows,)
-            The query of each row. All queries must have the same size.
-        n_samples : int, default=10
-            Rankings of each query, and as many of its hypothetical; the paper's number.
-        random_state : None, int, RandomState or Generator
-        name, ax, **plot_params
-            See the class and `plot`.
+        hypotheticals : callable, list or dict of callables, or Hypotheticals, optional
+        name : str, optional
+            Default: the class of the estimator.
+        ax : matplotlib Axes, optional
+        plot_params : dict, optional
+            For `plot`.
+        **settings
+            For `fairness_certificate`.
 
         Returns
         -------
-        display : RankDisplacementDisplay
+        display : CertificateDisplay
         """
-        rng = as_generator(random_state)
-        ranks, hypothetical_ranks = (
-            sample_rankings(ranking_scores(estimator, rows, qid=qid), qid=qid, n_samples=n_samples, random_state=rng)
-            for rows in (X, X_hypothetical)
-        )
+        certificate = fairness_certificate(estimator, X, qid=qid, hypotheticals=hypotheticals, **settings)
         name = type(estimator).__name__ if name is None else name
-        return cls.from_predictions(ranks, hypothetical_ranks, qid=qid, name=name, ax=ax, **plot_params)
+        return cls(certificate, name=name).plot(ax=ax, **(plot_params or {}))
 
     @classmethod
-    def from_predictions(cls, ranks, hypothetical_ranks, *, qid, name=None, ax=None, **plot_params):
-        """Draw how given rankings differ.
+    def from_predictions(
+        cls,
+        s,
+        hypothetical_scores,
+        *,
+        qid,
+        statistic="discordance",
+        confidence=0.95,
+        name=None,
+        ax=None,
+        **plot_params,
+    ):
+        """Draw the certificate of scores that one has.
 
         Parameters
         ----------
-        ranks, hypothetical_ranks : array-like of int, shape (n_samples, n_rows)
-            As for `rank_displacement`.
+        s : array-like, shape (n_rows,)
+            Scores of the rows.
+        hypothetical_scores : array-like of shape (n_rows,), or dict of name to array
+            Scores of their hypothetical counterparts.
         qid : array-like, shape (n_rows,)
-        name, ax, **plot_params
+        statistic, confidence
+            See `fairness_certificate`.
+        name, ax
             See the class and `plot`.
+        **plot_params
+            For `plot`.
 
         Returns
         -------
-        display : RankDisplacementDisplay
+        display : CertificateDisplay
         """
-        return cls(rank_displacement(ranks, hypothetical_ranks, qid=qid), name=name).plot(ax=ax, **plot_params)
+        certificate = fairness_certificate(
+            s, qid=qid, hypotheticals=hypothetical_scores, statistic=statistic, confidence=confidence
+        )
+        return cls(certificate, name=name).plot(ax=ax, **plot_params)
 
-    def plot(self, ax=None, *, cmap="viridis", vmax=1.0, colorbar=True):
+    def plot(self, ax=None, *, color=COLORS[0], legend=True):
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-        cmap : str or Colormap, default="viridis"
-        vmax : float or None, default=1.0
-            Share at the top of the colour scale. None: the largest that occurs; then panels are not comparable.
-        colorbar : bool, default=True
+        color : color, default blue
+            Of the queries.
+        legend : bool, default=True
 
         Returns
         -------
-        self : RankDisplacementDisplay
+        self : CertificateDisplay
         """
-        ax = axes_for(ax, figsize=(4.8, 4.1), display="RankDisplacementDisplay")
-        n_items = len(self.displacement)
+        ax, found = axes_for(ax, figsize=(5.6, 3.8), display="CertificateDisplay"), self.certificate
         self.ax_, self.figure_ = ax, ax.figure
-        extent = (0.5, n_items + 0.5, n_items + 0.5, 0.5)
-        self.im_ = ax.imshow(self.displacement, cmap=cmap, vmin=0.0, vmax=vmax, extent=extent)
-        ticks = np.arange(1, n_items + 1, -(-n_items // 10))
-        ax.set(xlabel="rank under the hypothetical query", ylabel="rank under the query", xticks=ticks, yticks=ticks)
-        stay = f"{np.trace(self.displacement) / n_items:.0%} keep their rank"
-        ax.set_title(stay if self.name is None else f"{self.name}\n{stay}", fontsize="medium")
-        self.colorbar_ = self.figure_.colorbar(self.im_, ax=ax, label="share of items") if colorbar else None
+        values = np.sort(found.per_query["unfairness"].to_numpy())[::-1]
+        edges = np.linspace(0.0, 1.0, len(values) + 1)
+        (self.line_,) = ax.step(edges, np.r_[values, values[-1]], where="post", color=color, label="each query")
+        ax.fill_between(edges, np.r_[values, values[-1]], step="post", color=color, alpha=0.2, linewidth=0)
+        self.mean_ = ax.axhline(found.value, color="black", linewidth=1.2, label=f"mean, {found.value:.3g}")
+        self.bound_ = None
+        if found.upper_bound is not None:
+            label = f"bound for new queries, {found.upper_bound:.3g} ({100 * found.confidence:.6g}% confidence)"
+            self.bound_ = ax.axhline(found.upper_bound, color=COLORS[1], linestyle="--", linewidth=1.4, label=label)
+        ax.set(xlabel="share of queries, most unfair first", ylabel=_AXIS[found.statistic], xlim=(0.0, 1.0))
+        ax.set_ylim(0.0, 1.0 if found.statistic == "top_changed" else None)
+        ax.grid(alpha=0.25)
+        self.legend_ = legend_outside(ax, n_columns=1, title=self.name) if legend else None
         return self

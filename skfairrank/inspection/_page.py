@@ -270,9 +270,9 @@ def _of_groups(report, attribute: str) -> pd.DataFrame:
 
 
 def _pictures(report) -> dict:
-    from skfairrank.inspection._certificate_display import CertificateDisplay
+    from skfairrank.inspection._displays import CertificateDisplay
+    from skfairrank.inspection._figures import TradeoffDisplay
     from skfairrank.inspection._plot import legend_outside
-    from skfairrank.inspection._tradeoff import TradeoffDisplay
 
     y: Any
     labels: Any

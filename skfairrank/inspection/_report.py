@@ -16,10 +16,9 @@ from skfairrank._candidates import as_table, table_names
 from skfairrank._checks import as_values, check_relevance, names_queries
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_group_columns
-from skfairrank.inspection._audit import check_reference, measures, with_errors
+from skfairrank.inspection._audit import check_reference, exposure_table, measures, with_errors
 from skfairrank.inspection._certificate import FairnessCertificate, certificate_of
 from skfairrank.inspection._confidence import check_confidence
-from skfairrank.inspection._exposure_by_group import exposure_table
 from skfairrank.inspection._order_changes import STATISTICS, Worst, ranks
 from skfairrank.inspection._page import at_most, count, page, percent
 from skfairrank.inspection._rankings import Rankings
