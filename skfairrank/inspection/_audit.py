@@ -80,7 +80,7 @@ def audit(
     metric : fitted SensitiveSubspaceMetric, optional
         Where there are no hypotheticals: each query's hypothetical is its nearest other query of X in this metric. A
         ranker's `metric_` measures what the ranker sees: X goes through the steps before it, in a pipeline or a search
-        around one. A metric that no ranker here has must fit either X or what the last step sees, not both.
+        around one. A metric that no ranker here has measures X; beside pipelines its columns must have names, those of X.
     reference : str, optional
         One of the names in `rankers`: adds the difference of each ranker to this one, paired by query.
     policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
@@ -218,7 +218,7 @@ def with_errors(rows: dict, reference=None, weight=None) -> dict:
 def _nearest(metric, rankings: Rankings, qid) -> Hypothetical:
     """Each query's nearest other query, for each ranker in the features that the metric measures."""
     metric, X, found = fitted_metric(metric), rankings.table("metric looks for neighbours among rows"), {}
-    spaces = steps_to_metric(metric, rankings.estimators, X, qid)
+    spaces = steps_to_metric(metric, rankings.estimators, X)
     for steps in set(spaces.values()):
         Z = transformed(steps, X, qid)
         found[steps] = nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)

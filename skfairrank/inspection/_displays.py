@@ -193,9 +193,9 @@ class PathDisplay:
         ----------
         ax : matplotlib Axes or array of three of them, optional
             One, whose place is divided among the three; or one for each.
-        named : int or list of (str or int), default=7
+        named : int or list of str, default=7
             Features to colour and name in the legend, the others are grey: so many of those with the largest absolute weight on
-            the path, or just these, by name or position.
+            the path, or just these.
 
         Returns
         -------
@@ -245,13 +245,11 @@ class PathDisplay:
             largest = np.argsort(-np.abs(self.coefs).max(axis=0), kind="stable")
             chosen = [j for j in largest[:named] if np.any(self.coefs[:, j])]
         else:
-            chosen = []
-            for name in named:
-                found = np.flatnonzero(self.feature_names == name) if isinstance(name, str) else [name]
-                if not len(found) or not -n_features <= found[0] < n_features:
-                    raise ValueError(f"named has {name!r}, which is none of the {n_features} features.")
-                chosen.append(int(found[0]) % n_features)
-        return sorted(dict.fromkeys(int(j) for j in chosen), key=lambda j: -self.coefs[0, j])
+            unknown = [name for name in named if name not in self.feature_names]
+            if unknown:
+                raise ValueError(f"named has {unknown[0]!r}, which is none of the {n_features} features.")
+            chosen = np.flatnonzero(np.isin(self.feature_names, named))
+        return sorted(chosen, key=lambda j: -self.coefs[0, j])
 
 
 @dataclass(eq=False, repr=False)
@@ -444,7 +442,7 @@ _AXIS = {
 class CertificateDisplay:
     """The queries from the most to the least unfair, with their mean and the upper bound for new queries.
 
-    Make one by `from_estimator` or `from_predictions`, or of a certificate that you have, by
+    Make one by `from_estimator`, or of a certificate that you have, by
     ``CertificateDisplay(certificate).plot()``.
 
     Parameters
@@ -469,68 +467,27 @@ class CertificateDisplay:
     name: str | None = None
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, qid, hypotheticals=None, name=None, ax=None, plot_params=None, **settings):
+    def from_estimator(cls, estimator, X=None, *, name=None, ax=None, **settings):
         """Compute a certificate, and draw it.
 
         Parameters
         ----------
-        estimator : fitted estimator
-        X : table, shape (n_rows, n_features)
-        qid : array-like, shape (n_rows,)
-        hypotheticals : callable, list or dict of callables, or Hypotheticals, optional
+        estimator : fitted estimator, or scores of shape (n_rows,)
+        X : table, shape (n_rows, n_features), optional
         name : str, optional
             Default: the class of the estimator.
         ax : matplotlib Axes, optional
-        plot_params : dict, optional
-            For `plot`.
         **settings
-            For `fairness_certificate`.
+            For `fairness_certificate`, such as qid and hypotheticals.
 
         Returns
         -------
         display : CertificateDisplay
         """
-        certificate = fairness_certificate(estimator, X, qid=qid, hypotheticals=hypotheticals, **settings)
-        name = type(estimator).__name__ if name is None else name
-        return cls(certificate, name=name).plot(ax=ax, **(plot_params or {}))
-
-    @classmethod
-    def from_predictions(
-        cls,
-        s,
-        hypothetical_scores,
-        *,
-        qid,
-        statistic="discordance",
-        confidence=0.95,
-        name=None,
-        ax=None,
-        **plot_params,
-    ):
-        """Draw the certificate of scores that one has.
-
-        Parameters
-        ----------
-        s : array-like, shape (n_rows,)
-            Scores of the rows.
-        hypothetical_scores : array-like of shape (n_rows,), or dict of name to array
-            Scores of their hypothetical counterparts.
-        qid : array-like, shape (n_rows,)
-        statistic, confidence
-            See `fairness_certificate`.
-        name, ax
-            See the class and `plot`.
-        **plot_params
-            For `plot`.
-
-        Returns
-        -------
-        display : CertificateDisplay
-        """
-        certificate = fairness_certificate(
-            s, qid=qid, hypotheticals=hypothetical_scores, statistic=statistic, confidence=confidence
-        )
-        return cls(certificate, name=name).plot(ax=ax, **plot_params)
+        certificate = fairness_certificate(estimator, X, **settings)
+        if name is None and hasattr(type(estimator), "predict"):
+            name = type(estimator).__name__
+        return cls(certificate, name=name).plot(ax=ax)
 
     def plot(self, ax=None, *, color=COLORS[0], legend=True):
         """Draw.

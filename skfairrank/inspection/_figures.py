@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from skfairrank._checks import check_scores
 from skfairrank._random import as_generator
 from skfairrank.inspection._order_changes import rank_displacement
 from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside, write_beside
@@ -24,8 +23,7 @@ from skfairrank.plackett_luce import sample_rankings
 class TradeoffDisplay:
     """Two scores against each other with error bars, one line for each system (Bower et al. 2021, Figures 3 and 4).
 
-    Make one by `from_predictions` (any numbers), `from_search` or `from_cv_results` (a search with several scorers), or
-    `from_path` (`skfairrank.senstir_path`).
+    Make one by `from_predictions` (any numbers) or `from_search` (a search with several scorers).
 
     Parameters
     ----------
@@ -98,51 +96,18 @@ class TradeoffDisplay:
         return cls(x, y, **settings).plot(ax, colors=colors, legend=legend, xscale=xscale, yscale=yscale)
 
     @classmethod
-    def from_search(cls, search, *, x, y, negate=None, **kwargs):
+    def from_search(cls, search, *, x, y, label_by=None, annotate_by=None, ax=None, **settings):
         """Draw the candidates of a fitted search with several scorers, and mark the one that it chose.
+
+        Scorers that are better the smaller they are, and those named ``"neg_..."``, are drawn with their sign turned: a disparity
+        as what it is. Error bars are standard errors over the folds (ddof=1). Folds share training data, so this is a guide to
+        the eye rather than a test.
 
         Parameters
         ----------
         search : fitted GridSearchCV, RandomizedSearchCV or halving search
         x, y : str
             Names of two of its scorers.
-        negate : collection of str, optional
-            Scorers whose sign is to be turned. Default: those that the search's scorers themselves turn, being better
-            the smaller they are, and names that begin with ``"neg_"``; so a disparity is drawn as what it is.
-        **kwargs
-            As for `from_cv_results`.
-
-        Returns
-        -------
-        display : TradeoffDisplay
-        """
-        if not hasattr(search, "cv_results_"):
-            raise ValueError(f"{type(search).__name__} has no cv_results_: give a fitted search.")
-        if negate is None:
-            scorers = search.scorer_ if isinstance(search.scorer_, dict) else {}
-            negate = [name for name in (x, y) if _is_negated(scorers.get(name)) or name.startswith("neg_")]
-        kwargs.setdefault("best_index", getattr(search, "best_index_", None))
-        return cls.from_cv_results(search.cv_results_, x=x, y=y, negate=negate, **kwargs)
-
-    @classmethod
-    def from_cv_results(
-        cls, cv_results, *, x, y, best_index=None, negate=None, label_by=None, annotate_by=None, ax=None, **settings
-    ):
-        """Draw the candidates of `cv_results_`. Error bars are standard errors over the folds.
-
-        The standard deviation over folds (ddof=1) by the root of their number. Folds share training data, so this is a
-        guide to the eye rather than a test.
-
-        Parameters
-        ----------
-        cv_results : dict
-            `cv_results_` of a search.
-        x, y : str
-            Names of two of its scorers.
-        best_index : int, optional
-            The candidate to mark.
-        negate : collection of str, optional
-            Scorers whose sign is to be turned. Default: names that begin with ``"neg_"``.
         label_by : str, optional
             Parameter whose values are the systems, one line each. Default: one line through all candidates.
         annotate_by : str, optional
@@ -156,68 +121,34 @@ class TradeoffDisplay:
         -------
         display : TradeoffDisplay
         """
-        negate = [name for name in (x, y) if name.startswith("neg_")] if negate is None else list(negate)
-        (mean_x, error_x), (mean_y, error_y) = (_over_folds(cv_results, name, name in negate) for name in (x, y))
-        parameters = [key.removeprefix("param_") for key in cv_results if key.startswith("param_")]
+        if not hasattr(search, "cv_results_"):
+            raise ValueError(f"{type(search).__name__} has no cv_results_: give a fitted search.")
+        results = search.cv_results_
+        parameters = [key.removeprefix("param_") for key in results if key.startswith("param_")]
         if annotate_by is None and len(parameters) == 1 and label_by is None:
             annotate_by = parameters[0]
-        systems = None if label_by is None else _values(cv_results, label_by, parameters)
-        noted = None if annotate_by is None else _values(cv_results, annotate_by, parameters)
-        finite = np.flatnonzero(np.isfinite(mean_x) & np.isfinite(mean_y))
-        if not len(finite):
+        (mean_x, error_x), (mean_y, error_y) = (_over_folds(search, name) for name in (x, y))
+        candidates = pd.DataFrame({"x": mean_x, "y": mean_y, "xerr": error_x, "yerr": error_y})
+        for column, parameter in (("system", label_by), ("noted", annotate_by)):
+            values = [None] * len(mean_x) if parameter is None else _values(results, parameter, parameters)
+            candidates[column] = pd.Series(list(values), dtype=object)
+        candidates["system"] = candidates["system"].map(_text)
+        candidates = candidates[np.isfinite(candidates[["x", "y"]]).all(axis=1)].sort_values("x", kind="stable")
+        if candidates.empty:
             raise ValueError(f"No candidate has finite mean test scores by both {x!r} and {y!r}.")
-        order = finite[np.argsort(mean_x[finite], kind="stable")]
-        of_system = {k: None if systems is None else _text(systems[k]) for k in order}
-        by_number = {
-            system: noted is not None and all(_is_number(noted[k]) for k in order if of_system[k] == system)
-            for system in of_system.values()
-        }
-        order = np.array(
-            sorted(order, key=lambda k: noted[k] if noted is not None and by_number[of_system[k]] else 0.0)
-        )
-        chosen = np.flatnonzero(order == (-1 if best_index is None else best_index))
+        by_number = candidates["noted"].map(_is_number).groupby(candidates["system"]).transform("all")
+        places = candidates["noted"].where(by_number, 0.0).sort_values(kind="stable").index
+        candidates = candidates.loc[places]
+        chosen = np.flatnonzero(candidates.index == getattr(search, "best_index_", None))
         names = {"xlabel": _name(x), "ylabel": _name(y)}
         return cls.from_predictions(
-            mean_x[order],
-            mean_y[order],
-            xerr=error_x[order],
-            yerr=error_y[order],
-            labels=None if systems is None else [of_system[k] for k in order],
-            annotations=None if noted is None else [noted[k] for k in order],
+            **{name: candidates[name].to_numpy() for name in ("x", "y", "xerr", "yerr")},
+            labels=None if label_by is None else candidates["system"],
+            annotations=None if annotate_by is None else candidates["noted"],
             annotation_name=None if annotate_by is None else annotate_by.rpartition("__")[2],
             chosen=int(chosen[0]) if len(chosen) else None,
             ax=ax,
             **{**names, **settings},
-        )
-
-    @classmethod
-    def from_path(cls, path, *, label="SenSTIR", ax=None, **plot_params):
-        """Draw utility against regulariser along rho, both on the training queries.
-
-        Parameters
-        ----------
-        path : SenSTIRPath
-            From `skfairrank.senstir_path`. For other scores evaluate ``path.predict(X)`` and use `from_predictions`.
-        label : str, default="SenSTIR"
-        ax : matplotlib Axes, optional
-        **plot_params
-            For `plot`.
-
-        Returns
-        -------
-        display : TradeoffDisplay
-        """
-        every = -(-len(path.rhos) // 10)
-        return cls.from_predictions(
-            path.utilities,
-            path.regularizers,
-            labels=[label] * len(path.rhos),
-            annotations=[f"{rho:.2g}" if k % every == 0 else "" for k, rho in enumerate(path.rhos)],
-            annotation_name=r"$\rho$",
-            xlabel="utility (mean expected NDCG)",
-            ylabel="regulariser R",
-            ax=ax,
-            **{"yscale": "log" if np.all(path.regularizers > 0) else "symlog", **plot_params},
         )
 
     def plot(self, ax=None, *, colors=None, legend=True, xscale="linear", yscale="linear"):
@@ -299,18 +230,21 @@ def _name(scorer):
     return scorer.removeprefix("neg_").replace("_", " ")
 
 
-def _is_negated(scorer):
-    """Ours say so, scikit-learn's have a sign."""
-    return getattr(scorer, "greater_is_better", True) is False or getattr(scorer, "_sign", 1) < 0
+def _is_negated(search, name):
+    """Scorers of ours say so, scikit-learn's have a sign."""
+    scorers = getattr(search, "scorer_", None)
+    scorer = scorers.get(name) if isinstance(scorers, dict) else None
+    is_negative = getattr(scorer, "greater_is_better", True) is False or getattr(scorer, "_sign", 1) < 0
+    return is_negative or name.startswith("neg_")
 
 
-def _over_folds(cv_results, scorer, negated):
+def _over_folds(search, name):
     """Mean over folds and its standard error, of each candidate."""
-    mean = mean_test_scores(cv_results, scorer)
-    is_fold = re.compile(rf"split\d+_test_{re.escape(scorer)}").fullmatch
-    folds = pd.DataFrame({key: values for key, values in cv_results.items() if is_fold(key)})
+    mean = mean_test_scores(search.cv_results_, name)
+    is_fold = re.compile(rf"split\d+_test_{re.escape(name)}").fullmatch
+    folds = pd.DataFrame({key: values for key, values in search.cv_results_.items() if is_fold(key)})
     error = folds.sem(axis=1).to_numpy() if folds.shape[1] > 1 else np.zeros_like(mean)
-    return -mean if negated else mean, error
+    return -mean if _is_negated(search, name) else mean, error
 
 
 def _values(cv_results, parameter, parameters):
@@ -331,8 +265,7 @@ def _is_number(value):
 class ScoreContourDisplay:
     """Contours of the scores over two features, with the items coloured by relevance (Bower et al. 2021, Figure 1).
 
-    Where the contours run along a sensitive direction, the scores do not depend on it. Make one by `from_estimator` or
-    `from_predictions`.
+    Where the contours run along a sensitive direction, the scores do not depend on it. Make one by `from_estimator`.
 
     Parameters
     ----------
@@ -421,63 +354,23 @@ class ScoreContourDisplay:
         if asks_for(unwrapped(estimator), scoring_method(estimator), "qid"):
             raise ValueError(
                 f"The scores of this {type(estimator).__name__} depend on all rows of a query (a step of it asks for qid), so "
-                "there is no score at a point. Draw the items' own scores by from_predictions."
+                "there is no score at a point."
             )
         names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
         values = check_array(X, dtype=np.float64, input_name="X")
         positions = [_position(feature, names, values.shape[1]) for feature in _two(features, "features")]
         points = values[:, positions]
-        xx0, xx1 = _grid(points, grid_resolution, margin=0.04)
+        low, high = points.min(axis=0), points.max(axis=0)
+        room = 0.04 * np.where(high > low, high - low, 1.0)
+        xx0, xx1 = np.meshgrid(*np.linspace(low - room, high + room, grid_resolution).T)
         grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
         grid[:, positions] = np.column_stack([xx0.ravel(), xx1.ravel()])
         rows = pd.DataFrame(grid, columns=X.columns) if hasattr(X, "iloc") else grid
         response = ranking_scores(estimator, rows).reshape(xx0.shape)
         feature_names = [names[k] if names else f"feature {k}" for k in positions]
-        return cls._drawn(xx0, xx1, response, points, y, ax, settings, feature_names=feature_names, name=name)
-
-    @classmethod
-    def from_predictions(cls, X, s, y=None, *, feature_names=None, grid_resolution=100, ax=None, name=None, **settings):
-        """Draw given scores, interpolated linearly between the items: exact for linear scores, blank outside of their
-        hull.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, 2)
-        s : array-like, shape (n_rows,)
-            Scores of the items.
-        y : array-like, shape (n_rows,), optional
-            Relevances, for the colour of the items.
-        feature_names : pair of str, optional
-        grid_resolution : int, default=100
-        ax : matplotlib Axes, optional
-        name, **settings
-            `pair` and `pair_labels` of the class; the others are for `plot`.
-
-        Returns
-        -------
-        display : ScoreContourDisplay
-        """
-        from scipy.interpolate import LinearNDInterpolator
-        from scipy.spatial import QhullError
-
-        if feature_names is None:
-            feature_names = [str(name) for name in getattr(X, "columns", ("feature 0", "feature 1"))]
-        points, s = check_array(X, dtype=np.float64, input_name="X"), check_scores(s, name="s")
-        if points.shape[1] != 2 or len(points) != len(s):
-            raise ValueError(f"X has shape {points.shape} and s {s.shape}: give two features and one score per row.")
-        xx0, xx1 = _grid(points, grid_resolution, margin=0.0)
-        try:
-            response = LinearNDInterpolator(points, s)(xx0, xx1)
-        except QhullError as error:
-            raise ValueError(
-                "The items lie on one line (or are too few): scores between them are not known."
-            ) from error
-        return cls._drawn(xx0, xx1, response, points, y, ax, settings, feature_names=feature_names, name=name)
-
-    @classmethod
-    def _drawn(cls, xx0, xx1, response, points, y, ax, settings, **named):
-        named |= {key: settings.pop(key) for key in ("pair", "pair_labels") if key in settings}
-        return cls(xx0=xx0, xx1=xx1, response=response, points=points, relevance=y, **named).plot(ax=ax, **settings)
+        of_class = {key: settings.pop(key) for key in ("pair", "pair_labels") if key in settings}
+        of_class |= {"relevance": y, "feature_names": feature_names, "name": name}
+        return cls(xx0=xx0, xx1=xx1, response=response, points=points, **of_class).plot(ax=ax, **settings)
 
     def plot(self, ax=None, *, levels=12, cmap="RdBu_r", relevance_cmap="viridis", colorbar=True, legend=True):
         """Draw.
@@ -547,12 +440,6 @@ def _position(feature, names, n_features):
     if not -n_features <= feature < n_features:
         raise ValueError(f"features has {feature}, but X has {n_features} columns.")
     return int(feature) % n_features
-
-
-def _grid(points, resolution, *, margin):
-    low, high = points.min(axis=0), points.max(axis=0)
-    room = margin * np.where(high > low, high - low, 1.0)
-    return np.meshgrid(*(np.linspace(a - r, b + r, resolution) for a, b, r in zip(low, high, room, strict=True)))
 
 
 @dataclass(eq=False, repr=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing, check_array
 
+from skfairrank._candidates import table_names
 from skfairrank._queries import Queries
 from skfairrank.fair_metrics._distances import fair_features, transport
 from skfairrank.fair_metrics._linear import check_same_features, fitted_metric, unfrozen
@@ -193,17 +194,17 @@ def _rows(X, metric, name):
     return X
 
 
-def steps_to_metric(metric, estimators: dict, X, qid) -> dict:
+def steps_to_metric(metric, estimators: dict, X) -> dict:
     """For each estimator the fitted transformers that bring X to the space of a metric, as a tuple.
 
     A metric that a ranker uses (its `metric_`), or that is a step itself, measures what the steps before it give. It is known by
     identity or by equal directions. An estimator without it is asked about the same neighbours as the first one that has it.
-    Where none has it, the features decide: those of X as given, or those that the estimator's last step sees.
+    Where none has it, it measures X, by whose columns it must have been fitted if an estimator is a pipeline.
 
     Raises
     ------
     ValueError
-        If the features fit both, or neither.
+        If it cannot be told what the metric measures.
     """
     own = {
         name: next((steps for steps, part in _parts(estimator) if _has(part, metric)), None)
@@ -212,7 +213,7 @@ def steps_to_metric(metric, estimators: dict, X, qid) -> dict:
     known = next((steps for steps in own.values() if steps is not None), None)
     if known is not None:
         return {name: known if steps is None else steps for name, steps in own.items()}
-    return {name: _guess(metric, name, estimator, X, qid) for name, estimator in estimators.items()}
+    return {name: _steps_of_names(metric, name, estimator, X) for name, estimator in estimators.items()}
 
 
 def transformed(steps, X, qid):
@@ -246,24 +247,14 @@ def _has(part, metric: Any) -> bool:
     )
 
 
-def _guess(metric, name, estimator, X, qid):
+def _steps_of_names(metric, name, estimator, X):
+    """No steps, where the metric was fitted on the columns of X, or the estimator is no pipeline."""
     *_, (steps, _) = _parts(estimator)
-    given, seen = (_fit(metric, Z) for Z in (X, transformed(steps, X, qid)))
-    if given != seen or not steps:  # without steps `nearest_queries` says where the features do not fit
-        return () if given >= seen else steps
-    problem = "its features fit both X as given and what the last step sees" if given else "its features fit neither"
+    expected, names = getattr(metric, "feature_names_in_", None), table_names(X)
+    if not steps or (names is not None and expected is not None and list(expected) == names):
+        return ()
     raise ValueError(
         f"metric is not the metric_ of a ranker here, and {name!r} is a pipeline: whether it measures X or what its last "
-        f"step sees cannot be told, since {problem}. Bring the rows to the features of the metric, as Z, and pass "
+        "step sees cannot be told. Bring the rows to the features of the metric, as Z, and pass "
         "X_hypothetical=nearest_queries(Z, Z, qid=qid, qid_reference=qid, metric=metric).hypothetical(X)."
     )
-
-
-def _fit(metric, X) -> int:
-    """2 where a metric was fitted on features of these names, 1 where on as many, 0 where on others."""
-    expected, names = getattr(metric, "feature_names_in_", None), getattr(X, "columns", None)
-    if (X.shape[1] if hasattr(X, "shape") else len(X[0])) != metric.basis_.shape[1]:
-        return 0
-    if expected is None or names is None:
-        return 1
-    return 2 * (list(names) == list(expected))

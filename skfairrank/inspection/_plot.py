@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
+
+from skfairrank.metrics._predictions import unwrapped
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; without its yellow, which fades on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -129,9 +130,9 @@ def _overlap(box, other) -> float:
 
 def final_estimator(estimator, attribute: str, remedy: str):
     """The fitted estimator with this attribute: given, the best one of a search, or the last step of a pipeline."""
-    estimator = getattr(estimator, "best_estimator_", estimator)
-    while isinstance(estimator, Pipeline | FrozenEstimator):
-        estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
+    estimator = unwrapped(estimator)
+    while isinstance(estimator, Pipeline):
+        estimator = unwrapped(estimator[-1])
     if not hasattr(estimator, attribute):
         check_is_fitted(estimator)
         raise ValueError(f"{type(estimator).__name__} has no {attribute}: {remedy}.")
