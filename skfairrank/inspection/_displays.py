@@ -248,7 +248,7 @@ class PathDisplay:
             unknown = [name for name in named if name not in self.feature_names]
             if unknown:
                 raise ValueError(f"named has {unknown[0]!r}, which is none of the {n_features} features.")
-            chosen = np.flatnonzero(np.isin(self.feature_names, named))
+            chosen = np.flatnonzero(np.isin(self.feature_names, named)).tolist()
         return sorted(chosen, key=lambda j: -self.coefs[0, j])
 
 

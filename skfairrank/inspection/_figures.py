@@ -368,7 +368,7 @@ class ScoreContourDisplay:
         rows = pd.DataFrame(grid, columns=X.columns) if hasattr(X, "iloc") else grid
         response = ranking_scores(estimator, rows).reshape(xx0.shape)
         feature_names = [names[k] if names else f"feature {k}" for k in positions]
-        of_class = {key: settings.pop(key) for key in ("pair", "pair_labels") if key in settings}
+        of_class: dict = {key: settings.pop(key) for key in ("pair", "pair_labels") if key in settings}
         of_class |= {"relevance": y, "feature_names": feature_names, "name": name}
         return cls(xx0=xx0, xx1=xx1, response=response, points=points, **of_class).plot(ax=ax, **settings)
 
