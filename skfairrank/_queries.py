@@ -11,7 +11,7 @@ import pandas as pd
 import sklearn
 from sklearn.utils.fixes import parse_version
 
-from skfairrank._checks import as_floats, as_values, sorted_codes
+from skfairrank._checks import as_floats, as_values, sorted_codes, warn_caller
 
 REMEDY = (
     "pass qid=, one query id per row. Inside scikit-learn's model selection and pipelines call "
@@ -250,6 +250,24 @@ class Queries:
         index[axis] = self.order
         out[tuple(index)] = values
         return out
+
+
+def queries_in_fit(qid, n_rows: int) -> Queries:
+    """The queries of the training rows; without `qid` all rows are one query, with a warning.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n_rows,) or None
+    n_rows : int
+    """
+    if qid is not None:
+        return Queries.from_qid(qid, n_rows)
+    if n_rows > 1:
+        warn_caller(
+            f"fit got no qid and takes all {n_rows} rows as one query. If that is meant, pass qid=np.zeros(len(X)); "
+            f"otherwise {REMEDY}",
+        )
+    return Queries.single(n_rows)
 
 
 def centred(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

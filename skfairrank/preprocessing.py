@@ -7,8 +7,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairrank._checks import check_magnitude
-from skfairrank._queries import REMEDY, Queries
-from skfairrank.rankers._ranking import queries_in_fit
+from skfairrank._queries import REMEDY, Queries, queries_in_fit
 
 __all__ = ["QueryScaler"]
 

@@ -37,7 +37,7 @@ from sklearn.utils.fixes import parse_version
 from skfairrank import QueryRanker, QueryScaler
 from skfairrank.metrics import make_ranking_scorer, ndcg_score, ndcg_scorer
 from skfairrank.model_selection import QueryKFold, query_learning_curve
-from skfairrank.rankers._ranking import RankingMixin
+from skfairrank.rankers._plackett_luce import RankingMixin
 
 PAGE = Path(__file__).parent.parent / "docs" / "meta_estimators.md"
 # Before 1.8 a search withholds qid from the `score` of a pipeline or search (docs/model_selection.md): a scorer gets it.

@@ -301,7 +301,7 @@ def test_rankers_are_whole_and_independent():
     np.testing.assert_array_equal(copy.predict(task.X), path.predict(task.X))
     for k in (0, 4):
         ranker = path.rankers[k]
-        assert sorted(ranker.rank(task.X[:5]).tolist()) == [1, 2, 3, 4, 5]
+        assert sorted(ranker.rank(task.X[:5], qid=[0] * 5).tolist()) == [1, 2, 3, 4, 5]
         again = clone(ranker).fit(task.X, task.y, qid=task.qid)
         value = objective(task, OBLIQUE, "exact_box", ranker.rho)
         assert not hasattr(clone(ranker), "coef_") and again.rho == ranker.rho

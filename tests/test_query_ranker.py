@@ -28,7 +28,7 @@ from skfairrank.metrics import (
     stochastic_ndcg_scorer,
 )
 from skfairrank.model_selection import QueryKFold
-from skfairrank.rankers._ranking import RankingMixin
+from skfairrank.rankers._plackett_luce import RankingMixin
 
 ROUNDS = 6
 
@@ -498,6 +498,8 @@ def test_check_estimator(inner):
 
 class Identity(RankingMixin, BaseEstimator):
     """Scores are the first column."""
+
+    n_queries_ = 1
 
     def fit(self, X, y, qid=None, sensitive_features=None):
         self.n_queries_ = 1 if qid is None else len(set(qid))

@@ -22,9 +22,9 @@ from skfairrank._random import draw_keys
 from skfairrank.metrics import group_exposure_disparity, ndcg_score
 from skfairrank.metrics._exposure import disparity_coefficients
 from skfairrank.policies import make_gradient
-from skfairrank.rankers._ranking import RankingMixin
+from skfairrank.rankers._fair_pg import ExposureHinge
+from skfairrank.rankers._plackett_luce import RankingMixin
 from skfairrank.training import Batch
-from skfairrank.training._regularizers import ExposureHinge
 from skfairrank.utilities import NDCG, discounts
 
 V = [[0.0, 1.0, 0.0, 0.0]]
@@ -74,7 +74,7 @@ class Fixed(RankingMixin, BaseEstimator):
 
 def test_rank_is_by_descending_score_within_the_query_ties_in_row_order():
     ranker, X = Fixed([1.0]), np.array([[0.1], [2], [0.1], [3], [0.1], [2]])
-    assert ranker.rank(X).tolist() == [4, 2, 5, 1, 6, 3]
+    assert Fixed([1.0], n_queries=1).rank(X).tolist() == [4, 2, 5, 1, 6, 3]
     assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).tolist() == [3, 1, 4, 1, 2, 2]
     assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).dtype == np.int64
     assert Fixed([0.0]).rank(X, qid=[1, 0, 1, 0, 1, 0]).tolist() == [1, 1, 2, 2, 3, 3]
@@ -82,7 +82,7 @@ def test_rank_is_by_descending_score_within_the_query_ties_in_row_order():
 
 def test_one_row_has_rank_one():
     """Case 10."""
-    assert Fixed([0.3]).rank([[0.2]]).tolist() == [1]
+    assert Fixed([0.3]).rank([[0.2]], qid=["a"]).tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,23 @@ def test_sampled_rankings_follow_the_policy_and_the_rows():
     ranks = ranker.sample_rankings(X, qid=qid, n_samples=20_000, random_state=0)
     first = (ranks == 1).mean(axis=0)
     assert first == pytest.approx([0.5, 0.75, 0.25, 0.5], abs=4 * 0.5 / np.sqrt(20_000))
-    assert ranker.sample_rankings(X).shape == (1, 4)
+    assert Fixed([1.0], n_queries=1).sample_rankings(X).shape == (1, 4)
+
+
+@pytest.mark.parametrize("method", ["rank", "sample_rankings", "score"])
+def test_rows_of_several_queries_are_no_list(method):
+    """Case 48."""
+    arguments = ([[0.1], [2.0]], [0, 1]) if method == "score" else ([[0.1], [2.0]],)
+    with pytest.raises(ValueError, match=f"{method} got no qid, and fit saw 2 queries: pass qid="):
+        getattr(Fixed([1.0]), method)(*arguments)
+
+
+@pytest.mark.parametrize("adversary", ["gaps", "gaps_ascent"])
+def test_gaps_need_groups(adversary):
+    """Case 49."""
+    X, y, qid, _ = task()
+    with pytest.raises(ValueError, match="pass sensitive_features="):
+        SenSTIRRanker(adversary=adversary, **QUICK).fit(X, y, qid=qid)
 
 
 def test_score_is_the_ndcg_of_the_sorted_list_whatever_the_size_of_the_scores():

@@ -346,3 +346,17 @@ def test_a_gradient_of_another_shape_is_refused():
 def test_layers_that_no_network_has(settings, message):
     with pytest.raises(ValueError, match=message):
         PlackettLuceRanker(score_function=MLPScore(**settings), **FAST).fit(TASK.data, TASK.target, qid=TASK.qid)
+
+
+def test_equal_rows_have_equal_scores_whatever_lies_beside_them():
+    """Case 45: also in another block of rows, and with another sign of zero."""
+    rng = np.random.default_rng(0)
+    score, theta = FunctionScore(products, initial=np.zeros(37)), rng.normal(size=37)
+    X = rng.normal(size=(5, 37))[rng.integers(0, 5, 9001)]
+    X[:, 0], X[7, 0] = 0.0, -0.0
+    for found in (score.values_of_rows(theta, X), score.values(theta, X[:123])):
+        assert len(set(found.tolist())) == 5 and found == pytest.approx(X[: len(found)] @ theta, rel=1e-12)
+
+
+def products(theta, X):
+    return X @ theta

@@ -13,11 +13,10 @@ from skfairrank._queries import Queries
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, GivenHypotheticals
 from skfairrank.metrics import stochastic_ndcg_score
 from skfairrank.policies import make_gradient
+from skfairrank.rankers._senstir import Invariance
 from skfairrank.scores import LinearScore
-from skfairrank.training._adam import Adam, train
+from skfairrank.training._adam import Adam, Problem, Regularizer, TrainingState, train
 from skfairrank.training._batches import Batches, BatchStream
-from skfairrank.training._problem import Problem, TrainingState
-from skfairrank.training._regularizers import Invariance, Regularizer
 from skfairrank.utilities import NDCG
 
 pytestmark = pytest.mark.once

@@ -2,8 +2,7 @@
 
 from skfairrank.rankers._fair_pg import FairPGRanker
 from skfairrank.rankers._path import SenSTIRPath, senstir_path
-from skfairrank.rankers._plackett_luce import PlackettLuceRanker
-from skfairrank.rankers._random import RandomRanker
+from skfairrank.rankers._plackett_luce import PlackettLuceRanker, RandomRanker
 from skfairrank.rankers._senstir import SenSTIRRanker
 
 __all__ = ["FairPGRanker", "PlackettLuceRanker", "RandomRanker", "SenSTIRPath", "SenSTIRRanker", "senstir_path"]

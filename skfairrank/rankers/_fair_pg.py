@@ -11,8 +11,43 @@ from skfairrank._checks import stores_parameters, warn_caller
 from skfairrank._sensitive import check_groups
 from skfairrank.metrics._exposure import disparity_coefficients
 from skfairrank.rankers._plackett_luce import PlackettLuceRanker
-from skfairrank.training._regularizers import ExposureHinge, Regularizer
+from skfairrank.training._adam import Regularizer
 from skfairrank.utilities import discounts
+
+
+class ExposureHinge(Regularizer):
+    """Fair-PG-Rank's: the hinge of merit-weighted group exposures (Singh and Joachims 2019).
+
+    A query's disparity v_A/M_A - v_B/M_B is linear in the exposures of its rows, as a utility is in the discounts of their ranks:
+    so where the hinge is open its gradient is the policy gradient of a utility whose gains are the disparity's coefficients, and
+    the baseline of REINFORCE is the samples' mean disparity.
+
+    Parameters
+    ----------
+    coefficients : ndarray of float64, shape (n_rows,)
+        Of the disparity in the exposures, the rows of a query together; zero where it is undefined.
+    starts : ndarray of int64, shape (at least n_queries,)
+        Where the rows of each query begin among the coefficients.
+    exposure : ndarray of float64, shape (largest query size,)
+        Exposure of each rank.
+    strength : float
+    """
+
+    def __init__(self, coefficients, starts, exposure, *, strength):
+        self.coefficients, self.starts, self.exposure = coefficients, starts, exposure
+        self.strength = float(strength)
+
+    def add_score_gradient(self, batch, h, gradient, out):
+        sizes, starts = np.diff(batch.offsets), batch.offsets[:-1]
+        coefficient = self.coefficients[np.repeat(self.starts[batch.queries] - starts, sizes) + np.arange(len(h))]
+        # Under the same sampled rankings as the gradient of the utility.
+        disparity = np.add.reduceat(coefficient * gradient.expected_discounts(batch, h, self.exposure), starts)
+        is_open = disparity > 0
+        if is_open.any():
+            gain = np.where(np.repeat(is_open, sizes), coefficient, 0.0)
+            unfair = batch._replace(gain=gain, continuation=np.empty(0), utility=None)
+            out -= self.strength * gradient.estimate(unfair, h, self.exposure)[0]
+        return float((batch.weight * np.maximum(disparity, 0.0)).mean())
 
 
 class FairPGRanker(PlackettLuceRanker):

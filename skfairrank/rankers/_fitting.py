@@ -12,10 +12,9 @@ from skfairrank._checks import warn_caller
 from skfairrank._queries import Queries, centred
 from skfairrank._random import spawn_generators
 from skfairrank.scores import LOOKED_AT, check_start
-from skfairrank.training._adam import Adam, train
+from skfairrank.training._adam import Adam, Problem, TrainingState, mean_utility, train
 from skfairrank.training._batches import BatchStream
 from skfairrank.training._lbfgs import solve
-from skfairrank.training._problem import Problem, TrainingState, mean_utility
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -20,9 +20,8 @@ from skfairrank.adversaries import ExactBox, make_adversary
 from skfairrank.plackett_luce import EXACT_LIMIT
 from skfairrank.policies import PLRank
 from skfairrank.rankers._fitting import Streams, initial_state, n_plain_steps, optimise, warn_of_data, warn_of_end
-from skfairrank.rankers._senstir import SenSTIRRanker
-from skfairrank.training._problem import Problem, TrainingState, mean_utility, utility_and_slope
-from skfairrank.training._regularizers import Invariance, Regularizer
+from skfairrank.rankers._senstir import Invariance, SenSTIRRanker
+from skfairrank.training._adam import Problem, Regularizer, TrainingState, mean_utility, utility_and_slope
 
 # The grid ends where utility can gain no more over a random order than this share of what it gains without the regulariser,
 LEAST_GAIN = 0.2

@@ -1,4 +1,4 @@
-"""PlackettLuceRanker: the ranker without a regulariser, and what every trained ranker shares."""
+"""What every ranker can do once it predicts scores; RandomRanker; and PlackettLuceRanker, whose training the others share."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ import copy
 import warnings
 from numbers import Integral, Real
 from pickle import PicklingError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import hash as hash_of
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError, UndefinedMetricWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfairrank._checks import (
     as_values,
     check_magnitude,
     check_relevance,
+    check_scores,
     names_queries,
     stores_parameters,
     validate_features,
+    warn_caller,
 )
-from skfairrank.policies import GRADIENTS, ExactGradient, make_gradient
+from skfairrank._queries import REMEDY, Queries, queries_in_fit
+from skfairrank._random import as_generator
+from skfairrank.plackett_luce import sample_rankings
+from skfairrank.policies import GRADIENTS, ExactGradient, descending_order, make_gradient
 from skfairrank.rankers._fitting import (
     Callbacks,
     CallbackSupportMixin,
@@ -35,13 +40,154 @@ from skfairrank.rankers._fitting import (
     warn_of_end,
     with_callbacks,
 )
-from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
-from skfairrank.scores import SCORES, make_score
-from skfairrank.training._adam import Adam, train
+from skfairrank.scores import SCORES, LinearScore, make_score
+from skfairrank.training._adam import Adam, Problem, Regularizer, TrainingState, train
 from skfairrank.training._batches import Batches, BatchStream
-from skfairrank.training._problem import Problem, TrainingState
-from skfairrank.training._regularizers import Regularizer
 from skfairrank.utilities import UTILITIES, make_utility
+
+
+def ranks_by_score(scores: np.ndarray, queries: Queries) -> np.ndarray:
+    """Rank of each row within its query, by descending score, ties in row order; both in the caller's row order."""
+    ranks = np.empty(len(scores), dtype=np.int64)
+    position = np.arange(1, len(scores) + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
+    ranks[descending_order(queries.group(scores), queries.offsets)] = position
+    return queries.ungroup(ranks)
+
+
+class RankingMixin:
+    """Ranks, sampled rankings and a score for every estimator with ``predict(X)`` -> scores, higher is better.
+
+    `fit` must set `n_queries_`, the number of queries that it saw. `qid` and `sensitive_features` are requested by
+    default, so that metadata routing hands them to `fit` and `score` with nothing else to be set.
+    """
+
+    __metadata_request__fit = {"qid": True, "sensitive_features": True}
+    __metadata_request__score = {"qid": True, "query_weight": True}
+
+    if TYPE_CHECKING:  # what the estimator brings
+        n_queries_: int
+
+        def predict(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _scores(self, X, qid, **metadata) -> np.ndarray:
+        """What `predict` returns; a ranker whose scores depend on the query replaces this."""
+        return self.predict(X, **metadata)
+
+    def _policy(self, X, qid, **metadata):
+        """Scores of rows, and the policy by which `score` ranks them."""
+        return self._scores(X, qid, **metadata), "deterministic"
+
+    def _queries_of(self, qid, n_rows: int, method: str) -> Queries:
+        """The queries of rows; without `qid` they are one list, if those that `fit` saw were."""
+        if qid is not None:
+            return Queries.from_qid(qid, n_rows)
+        if self.n_queries_ > 1:
+            raise ValueError(f"{method} got no qid, and fit saw {self.n_queries_} queries: {REMEDY}")
+        return Queries.single(n_rows)
+
+    @names_queries
+    def rank(self, X, *, qid=None, **metadata):
+        """Rank of each row within its query, by descending score; ties in row order.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        qid : array-like, shape (n_rows,), optional
+            The query of each row, in any order. May only be left out (one list) if `fit` saw one query.
+        **metadata
+            What else `predict` takes, such as the `sensitive_features` of a re-ranker.
+
+        Returns
+        -------
+        ranks : ndarray of int, shape (n_rows,)
+            1 for the best row of each query, aligned with the rows of X.
+        """
+        scores = check_scores(self._scores(X, qid, **metadata))
+        return ranks_by_score(scores, self._queries_of(qid, len(scores), "rank"))
+
+    @names_queries
+    def sample_rankings(self, X, *, qid=None, n_samples=1, random_state=None, **metadata):
+        """Rankings drawn from the Plackett-Luce policy of the scores.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        qid : array-like, shape (n_rows,), optional
+            The query of each row, in any order. May only be left out (one list) if `fit` saw one query.
+        n_samples : int, default=1
+            Number of rankings of each query.
+        random_state : None, int, RandomState or Generator
+        **metadata
+            What else `predict` takes.
+
+        Returns
+        -------
+        ranks : ndarray of int, shape (n_samples, n_rows)
+            1-based rank of each row within its query, aligned with the rows of X.
+        """
+        scores = self._scores(X, qid, **metadata)
+        self._queries_of(qid, len(scores), "sample_rankings")
+        return sample_rankings(scores, qid=qid, n_samples=n_samples, random_state=random_state)
+
+    @names_queries
+    def score(self, X, y, *, qid=None, query_weight=None, sample_weight=None, **metadata):
+        """NDCG of the rows sorted by descending score, averaged over the queries.
+
+        It depends on the order alone, not on the size of the scores, so one search can compare rankers of every kind: the
+        expectation of NDCG over the Plackett-Luce policy favours large scores, which a boosted ranker gets by a large
+        learning rate. For that expectation there is `skfairrank.metrics.stochastic_ndcg_scorer`; this is
+        `skfairrank.metrics.ndcg_score` (equal scores share the mean over their orders, queries without any relevant row are
+        left out with a warning).
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            Relevance of each row, >= 0.
+        qid : array-like, shape (n_rows,), optional
+            The query of each row. May only be left out (one query) if `fit` saw one query.
+        query_weight : array-like of shape (n_rows,), or mapping from query ids to numbers, optional
+            Weight of each query in the mean.
+        sample_weight : None
+            Must be None; pipelines pass it by name.
+        **metadata
+            What else `predict` takes.
+
+        Returns
+        -------
+        score : float
+            In [0, 1]. nan, with an `UndefinedMetricWarning`, where no query has rows of different relevance: then any order
+            is as good as any other, and an NDCG of 1 would be praise for nothing.
+
+        Raises
+        ------
+        ValueError
+            If there is no `qid` and `fit` saw several queries, or if there is a `sample_weight`.
+        """
+        # metrics build on plackett_luce as rankers do; neither needs the other to be imported.
+        from skfairrank.metrics import ndcg_score
+
+        if sample_weight is not None:
+            raise ValueError("score takes no sample_weight: NDCG is a mean over whole queries. Leave it out.")
+        scores, policy = self._policy(X, qid, **metadata)
+        n_rows = _num_samples(y if scores is None else scores)
+        queries = self._queries_of(qid, n_rows, "score")
+        qid = np.zeros(n_rows, dtype=np.int64) if qid is None else qid
+        if not queries.differ_within(queries.group(check_relevance(y, n_rows))).any():
+            warn_caller(
+                f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is "
+                "better than another. Score on queries of several rows that differ in relevance (and check qid, if each row "
+                "is a query of its own).",
+                UndefinedMetricWarning,
+            )
+            return float("nan")
+        return ndcg_score(y, scores, qid=qid, query_weight=query_weight, policy=policy)
 
 
 class ScoreRanker(RankingMixin, BaseEstimator):
@@ -99,6 +245,54 @@ class ScoreRanker(RankingMixin, BaseEstimator):
         """The fitted attributes from which scores follow."""
         attributes = {"score_function_": score, "parameters_": theta, "_n_features_trained": n_features}
         return {**attributes, "coef_": theta} if score.is_linear else attributes
+
+
+class RandomRanker(ScoreRanker):
+    """Linear ranker whose weights are drawn from a standard normal; it gives context to a utility (Bower et al. 2021).
+
+    Parameters
+    ----------
+    random_state : None, int, RandomState or Generator, default=None
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+    n_queries_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only where X has feature names.
+
+    Examples
+    --------
+    >>> from skfairrank import RandomRanker
+    >>> ranker = RandomRanker(random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], [1, 0], qid=[0, 0])
+    >>> ranker.coef_.shape
+    (2,)
+    """
+
+    _parameter_constraints: dict = {"random_state": ["random_state", np.random.Generator]}
+
+    def __init__(self, *, random_state=None):
+        self.random_state = random_state
+
+    @names_queries
+    def fit(self, X, y, *, qid=None, sensitive_features=None, query_weight=None, X_hypothetical=None):
+        """Draw the weights; X, y and qid are only checked.
+
+        Parameters
+        ----------
+        X : array-like of float, shape (n_rows, n_features)
+        y : array-like of float, shape (n_rows,)
+            Relevance of each row, >= 0.
+        qid : array-like, shape (n_rows,), optional
+        sensitive_features, query_weight, X_hypothetical : ignored
+        """
+        self._validate_params()
+        X, _, queries = self._check_training_data(X, y, qid)
+        weights = as_generator(self.random_state).standard_normal(X.shape[1])
+        self.__dict__.update(self._scored_by(LinearScore(), weights, X.shape[1]))
+        self.n_queries_ = queries.n_queries
+        return self
 
 
 class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
@@ -171,7 +365,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     >>> from skfairrank.datasets import make_biased_ranking
     >>> task = make_biased_ranking(n_queries=50, random_state=0)
     >>> ranker = PlackettLuceRanker(random_state=0).fit(task.data, task.target, qid=task.qid)
-    >>> sorted(ranker.rank(task.data[:3]).tolist())
+    >>> sorted(ranker.rank(task.data[:3], qid=task.qid[:3]).tolist())
     [1, 2, 3]
     """
 

@@ -11,12 +11,49 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfairrank._candidates import with_effect
 from skfairrank._checks import stores_parameters, warn_caller
-from skfairrank.adversaries import ADVERSARIES, make_adversary
+from skfairrank.adversaries import ADVERSARIES, ExactGaps, GapsAscent, make_adversary
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import check_hypotheticals
 from skfairrank.rankers._fitting import n_plain_steps
 from skfairrank.rankers._plackett_luce import PlackettLuceRanker
-from skfairrank.training._regularizers import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Invariance, Regularizer
+from skfairrank.training._adam import INITIAL_MULTIPLIER, NEEDS_CLOSED_FORM, Regularizer
+
+#: Adversaries that move each feature by the groups' gap in it.
+KINDS_OF_GAPS = (ExactGaps, GapsAscent)
+
+
+class Invariance(Regularizer):
+    """SenSTIR's: the unfairness of hypothetical queries that an adversary finds (Bower et al. 2021, equation 4).
+
+    Parameters
+    ----------
+    adversary : skfairrank.adversaries.Adversary
+    metric : fitted fair metric
+    strength : float
+        rho.
+    n_plain : int
+    multiplier : float
+        lambda at the start.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(self, adversary, metric, *, strength, n_plain=0, multiplier=INITIAL_MULTIPLIER, rng=None):
+        self.adversary, self.metric, self.rng = adversary, metric, rng
+        self.strength, self.n_plain, self.multiplier = float(strength), n_plain, float(multiplier)
+
+    def prepare(self, batches, score):
+        self.prepared = self.adversary.prepare(batches, score, self.metric, rho=self.strength, rng=self.rng)
+
+    def add_gradient(self, batch, theta, out):
+        attack = self.prepared.attack(batch, theta, self.multiplier)
+        self.multiplier = attack.multiplier
+        out -= self.strength * attack.gradient
+        return attack
+
+    def minimize(self, run, dual_variables=None):
+        if not self.prepared.is_closed_form:
+            super().minimize(run)
+        return self.prepared.minimize(run, self.strength, forces=dual_variables)
 
 
 def _warn_if_directions_miss_the_groups(metric):
@@ -161,6 +198,11 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
             hypotheticals = check_hypotheticals(adversary.hypotheticals)
             if hypotheticals.metric is not None or not hypotheticals.needs_metric:
                 return None
+        if self.rho > 0 and self.metric is None and sensitive_features is None and isinstance(adversary, KINDS_OF_GAPS):
+            raise ValueError(
+                "The gaps between groups are learned from sensitive_features, and fit got none: pass sensitive_features=, or "
+                'a fitted metric; or choose adversary="ascent".'
+            )
         X, names = batches.X, batches.feature_names
         if names is not None:
             X = pd.DataFrame(X, columns=names, copy=False)

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from skfairrank._queries import centred
 from skfairrank._threads import one_blas_thread
 from skfairrank.policies import ExactGradient
-from skfairrank.training._problem import HISTORY, Problem, TrainingState, utility_and_slope
+from skfairrank.training._adam import HISTORY, Problem, TrainingState, utility_and_slope
 
 # How a start is sought: the strength of the ridge, for features of unit deviation; how many signs are changed, one at a time; the
 # most iterations for each; and the width to which the kinks of R are rounded off. Of 1,000 small random tasks 15 ended more

@@ -16,9 +16,9 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skfairrank._queries import Queries
+from skfairrank._queries import Queries, queries_in_fit
 from skfairrank.metrics._predictions import asks_for, check_classes, is_a_classifier, ranking_scores, unwrapped
-from skfairrank.rankers._ranking import RankingMixin, queries_in_fit
+from skfairrank.rankers._plackett_luce import RankingMixin
 from skfairrank.wrappers._catboost import CatBoost
 from skfairrank.wrappers._library import Library
 from skfairrank.wrappers._lightgbm import LightGBM
