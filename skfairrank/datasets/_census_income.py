@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skfairrank.datasets._files import read_text
+from skfairrank.datasets._letor import read_text
 
 DESCR = """\
 Census income of 1994 (Adult, UCI Machine Learning Repository; B. Becker and R. Kohavi; CC BY 4.0).

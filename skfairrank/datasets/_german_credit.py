@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from skfairrank._random import as_generator
-from skfairrank.datasets._files import read_text
 from skfairrank.datasets._generators import check_count, check_number, draw
+from skfairrank.datasets._letor import read_text
 
 # The nine features and the label: position in UCI's german.data, counted from 0, and name in OpenML's credit-g.
 PLACES = {

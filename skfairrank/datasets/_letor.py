@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -15,8 +20,10 @@ from sklearn.utils import Bunch, check_array
 from skfairrank._checks import check_relevance
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
-from skfairrank.datasets._files import file_name, open_binary
 from skfairrank.datasets._generators import check_count, check_number, draw
+
+# The first bytes tell, not the name: downloads are often renamed.
+OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
 
 LINE = "'relevance qid:id index:value index:value ... # comment'"
 
@@ -47,6 +54,33 @@ Feature 132 (QualityScore) is dropped. Features 96 to 100 (Boolean model) are le
 standardised by their means and standard deviations on the training part. Sensitive feature: whether a document's
 QualityScore2 (feature 133) is high, at least the training part's 40th percentile.
 """
+
+
+@contextmanager
+def open_binary(source) -> Iterator[Any]:
+    """A file to read from: `source` itself if it is open already (and then left open), else the file at that path."""
+    if hasattr(source, "read"):
+        yield source
+        return
+    with open(source, "rb") as file:
+        start = file.read(2)
+    with OPENERS.get(start, open)(source, "rb") as file:
+        yield file
+
+
+def file_name(source) -> str:
+    """What a message calls `source`."""
+    if hasattr(source, "read"):
+        return str(getattr(source, "name", "the file"))
+    return os.fspath(source)
+
+
+def read_text(source) -> tuple[str, str]:
+    """The whole content of a file, and what a message calls it."""
+    with open_binary(source) as file:
+        content = file.read()
+    text = content if isinstance(content, str) else content.decode("utf-8-sig", errors="replace")
+    return text, file_name(source)
 
 
 def load_letor(
