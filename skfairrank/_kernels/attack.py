@@ -26,12 +26,12 @@ _ROUNDING = 16 * 2.0**-52
 
 
 @njit(inner=True, inline="always")
-def _ascend_once(i, z, slope, weight, price, lost, basis, m, v, gradient, factor, factor_of_square):
-    """Make a step of Adam from row i of z along ``weight slope - price M z``; M is I less the sum over r of lost_r b_r b_r'."""
+def _ascend_once(i, z, slope, weight, price, rank, lost, basis, m, v, gradient, factor, factor_of_square):
+    """Make a step of Adam from row i of z along ``weight slope - price M z``; M is I less the sum of lost_r b_r b_r', r < rank."""
     n = z.shape[1]
     for k in range(n):
         gradient[k] = weight * slope[k] - price * z[i, k]
-    for r in range(len(lost)):
+    for r in range(rank):
         along = price * lost[r] * dot_of_rows(basis, r, z, i)
         for k in range(n):
             gradient[k] += along * basis[r, k]
@@ -58,23 +58,26 @@ def ascend_rows(z, slopes, weight, price, lost, basis, m, v, factors):
     """
     gradient, (first, second) = np.empty(z.shape[1]), factors
     for i in range(len(z)):
-        _ascend_once(i, z, slopes[i], weight[i], price[i], lost, basis, m, v, gradient, first, second)
+        _ascend_once(i, z, slopes[i], weight[i], price[i], len(lost), lost, basis, m, v, gradient, first, second)
 
 
 @njit(inner=True)
-def _ascend_paths(first, last, z, slope, change, rho, price, lost, basis, step_size, n_steps):
+def _ascend_paths(first, last, z, slope, change, rho, price, rank, lost, basis, step_size, n_steps):
     """Ascend rho/2 (change + slope.z)^2 - price/2 z'Mz from rows of z, in place. `change` becomes change + slope.z.
 
     The loop over paths is the inner one: a step has to wait for the one before, and steps of other paths fill the time.
     """
-    m, v, gradient = np.zeros(z.shape), np.zeros(z.shape), np.empty(z.shape[1])
+    m, v, gradient = np.empty(z.shape), np.empty(z.shape), np.empty((1, z.shape[1]))[0]
+    for p in range(first, last):
+        for k in range(len(gradient)):
+            m[p, k] = v[p, k] = 0.0
     power, power_of_square = 1.0, 1.0
     for _ in range(n_steps):
         power, power_of_square = power * BETA1, power_of_square * BETA2
         factor, factor_of_square = step_size / (1.0 - power), 1.0 / (1.0 - power_of_square)
         for p in range(first, last):
             weight = rho * (change[p] + dot_with_row(z, p, slope))
-            _ascend_once(p, z, slope, weight, price[p], lost, basis, m, v, gradient, factor, factor_of_square)
+            _ascend_once(p, z, slope, weight, price[p], rank, lost, basis, m, v, gradient, factor, factor_of_square)
     for p in range(first, last):
         change[p] += dot_with_row(z, p, slope)
 
@@ -100,20 +103,25 @@ def ascend(first, last, c, e, by_path, size, raw, w, lost, basis, settings):
         Of M, as for `ascend_rows`.
     settings : (8,)
     """
-    rho, price, change, along = settings[RHO], np.zeros(len(e)), np.zeros(len(e)), np.empty(len(raw))
+    rho, inside, change, price = settings[RHO], by_path[INSIDE], by_path[CHANGE], by_path[PATH_COST]
+    along = np.empty((1, len(raw)))[0]
     for r in range(len(raw)):
         along[r] = dot_with_row(raw, r, w)
-    step_size, n_steps = settings[SUBSPACE], int(settings[SUBSPACE + 1])
-    _ascend_paths(first, last, c, along, change, rho, price, lost[:0], basis[:0], step_size, n_steps)
     for p in range(first, last):
-        by_path[INSIDE, p], price[p] = change[p], 2.0 * settings[LAMBDA] / size[p]
-    step_size, n_steps = settings[FULL], int(settings[FULL + 1])
-    _ascend_paths(first, last, e, w, change, rho, price, lost, basis, step_size, n_steps)
+        change[p] = price[p] = 0.0
+    step_size, n_steps = settings[SUBSPACE], np.int64(settings[SUBSPACE + 1])
+    _ascend_paths(first, last, c, along, change, rho, price, np.int64(0), lost, basis, step_size, n_steps)
     for p in range(first, last):
-        cost = dot_of_rows(e, p, e, p)
+        inside[p], price[p] = change[p], 2.0 * settings[LAMBDA] / size[p]
+    step_size, n_steps = settings[FULL], np.int64(settings[FULL + 1])
+    _ascend_paths(first, last, e, w, change, rho, price, len(lost), lost, basis, step_size, n_steps)
+    cost = price  # the price has been paid
+    for p in range(first, last):
+        total = dot_of_rows(e, p, e, p)
         for r in range(len(lost)):
-            cost -= lost[r] * dot_of_rows(basis, r, e, p) ** 2
-        by_path[CHANGE, p], by_path[PATH_COST, p] = change[p], max(cost, 0.0)
+            along_row = dot_of_rows(basis, r, e, p)
+            total -= lost[r] * along_row * along_row
+        cost[p] = total if total > 0.0 else 0.0
 
 
 @njit
@@ -147,49 +155,50 @@ def accept(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_quer
         Means over queries of weight times 1/2 ||h(q) - h(q')||^2, and of weight times cost.
     n_open : int
     """
-    B, rho, lambda_, n_starts = len(queries), settings[RHO], settings[LAMBDA], int(settings[N_STARTS])
+    B, n_starts = len(queries), np.int64(settings[N_STARTS])
+    inside, change, cost = by_path[INSIDE], by_path[CHANGE], by_path[PATH_COST]
+    followers, keepers = by_path[_FOLLOWERS], by_path[_KEEPERS]
+    first_path, share, largest, distance = by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST], by_query[DISTANCE]
     # For each path, the weight of all items that follow it, and of those whose query keeps its free move.
     for p in range(len(c)):
-        by_path[_FOLLOWERS, p] = 0.0
-        by_path[_KEEPERS, p] = 0.0
+        followers[p] = keepers[p] = 0.0
     total = 0.0
     for b in range(B):
-        n, first = offsets[b + 1] - offsets[b], int(by_query[FIRST_PATH, b])
+        n, first = offsets[b + 1] - offsets[b], np.int64(first_path[b])
         end = first + (n_starts if 0 < n_starts < n else n)
         times, more = n // (end - first), first + n % (end - first)
         gain, spent, most = 0.0, 0.0, 0.0
         for p in range(first, end):
             items = times + (p < more)
-            gain += items * (by_path[CHANGE, p] ** 2 - by_path[INSIDE, p] ** 2)
-            spent += items * by_path[PATH_COST, p]
-            most = max(most, by_path[PATH_COST, p])
+            followers[p] += weight[b] * items
+            gain += items * (change[p] * change[p] - inside[p] * inside[p])
+            spent += items * cost[p]
+            if cost[p] > most:
+                most = cost[p]
         spent /= n
-        is_kept = 0.5 * rho * gain - lambda_ * spent >= 0.0
-        by_query[SHARE, b] = is_kept
-        by_query[LARGEST, b] = is_kept * np.sqrt(most)
-        by_query[DISTANCE, b] = is_kept * spent
+        is_kept = 0.5 * settings[RHO] * gain - settings[LAMBDA] * spent >= 0.0
+        share[b], largest[b], distance[b] = is_kept, is_kept * np.sqrt(most), is_kept * spent
         by_query[WEIGHT, b] = weight[b] / B
         total += is_kept * weight[b] * spent / B
-        for p in range(first, end):
-            items_weight = weight[b] * (times + (p < more))
-            by_path[_FOLLOWERS, p] += items_weight
-            by_path[_KEEPERS, p] += is_kept * items_weight
+        if is_kept:
+            for p in range(first, end):
+                keepers[p] += weight[b] * (times + (p < more))
     affordable = np.sqrt(settings[MOST_SPENT] / total) if total > settings[MOST_SPENT] else 1.0
     n_open = 0
     for b in range(B):
-        n, gap = offsets[b + 1] - offsets[b], gaps[queries[b]]
-        by_query[SHARE, b] *= affordable
-        by_query[LARGEST, b] *= affordable
-        by_query[DISTANCE, b] *= affordable * affordable
-        is_open = 1 < n <= LARGEST_ASSIGNMENT and abs(gap) < 2.0 * by_query[LARGEST, b] < np.inf
+        n = offsets[b + 1] - offsets[b]
+        share[b] *= affordable
+        largest[b] *= affordable
+        distance[b] *= affordable * affordable
+        is_open = 1 < n <= LARGEST_ASSIGNMENT and abs(gaps[queries[b]]) < 2.0 * largest[b] < np.inf
         by_query[IS_OPEN, b] = is_open
         n_open += is_open
     regularizer = 0.0
     for p in range(len(c)):
-        inside, free = by_path[INSIDE, p], affordable * (by_path[CHANGE, p] - by_path[INSIDE, p])
-        every, keeping = by_path[_FOLLOWERS, p] / B, by_path[_KEEPERS, p] / B
-        regularizer += 0.5 * (every * inside * inside + keeping * free * (2.0 * inside + free))
-        on_raw, on_free = every * inside + keeping * free, affordable * keeping * (inside + free)
+        free = affordable * (change[p] - inside[p])
+        every, keeping = followers[p] / B, keepers[p] / B
+        regularizer += 0.5 * (every * inside[p] * inside[p] + keeping * free * (2.0 * inside[p] + free))
+        on_raw, on_free = every * inside[p] + keeping * free, affordable * keeping * (inside[p] + free)
         for k in range(len(gradient)):
             gradient[k] += on_free * e[p, k]
         for r in range(len(raw)):
@@ -229,23 +238,23 @@ def fair_costs(b, X, rows, offsets, queries, basis, shrink, n_starts, e, gaps, b
         Whether the identity may not be the cheapest.
     """
     lo, n, d, largest = offsets[b], offsets[b + 1] - offsets[b], X.shape[1], by_query[LARGEST, b]
-    z, entry, stretch = np.empty((d, 2 * n)), 0.0, 1.0
+    z, along, entry, stretch = np.empty((d, 2 * n)), np.empty((1, 2 * n))[0], 0.0, 1.0
     # The columns are the items, and behind them the moved items. Only differences count, and an offset would cost digits.
     for i in range(n):
-        p = int(by_query[FIRST_PATH, b]) + (i % n_starts if n_starts else i)
+        p = np.int64(by_query[FIRST_PATH, b]) + (i % n_starts if n_starts else i)
         for k in range(d):
             z[k, i] = np.float64(X[rows[lo + i], k]) - np.float64(X[rows[lo], k])
             z[k, n + i] = z[k, i] + by_query[SHARE, b] * e[p, k]
-            entry = max(entry, abs(z[k, i]))
-    along = np.empty(2 * n)
+            if abs(z[k, i]) > entry:
+                entry = abs(z[k, i])
     for r in range(len(basis)):
-        stretch = max(stretch, -shrink[r])
-        along[:] = 0.0
-        for k in range(d):
-            for i in range(2 * n):
+        if -shrink[r] > stretch:
+            stretch = -shrink[r]
+        for i in range(2 * n):
+            along[i] = 0.0
+            for k in range(d):
                 along[i] += basis[r, k] * z[k, i]
-        for k in range(d):
-            for i in range(2 * n):
+            for k in range(d):
                 z[k, i] -= shrink[r] * basis[r, k] * along[i]
     if gaps[queries[b]] <= 0.0:
         zero = (_ROUNDING * np.sqrt(np.float64(d)) * stretch * entry) ** 2  # of two equal items, up to rounding

@@ -45,9 +45,10 @@ def all_scores(first, last, X, w, out):
 def weight_gradient(first, last, X, rows, g, scale, size, parts):
     """parts[b] = scale * sum_i g[i] X[rows[i]] over i from b size to (b + 1) size - 1, for b from first to last - 1."""
     for b in range(first, last):
-        part = parts[b]
-        part[:] = 0.0
-        for i in range(b * size, min((b + 1) * size, len(rows))):
+        part, end = parts[b], (b + 1) * size
+        for k in range(len(part)):
+            part[k] = 0.0
+        for i in range(b * size, end if end < len(rows) else len(rows)):
             row, weight = rows[i], scale * g[i]
             for k in range(len(part)):
                 part[k] += weight * X[row, k]

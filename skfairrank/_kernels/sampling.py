@@ -57,31 +57,38 @@ def bits_of(_, x):
 # What kernels ask of a query.
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def widest(first, last, offsets):
     """Number of items of the largest of the queries first to last - 1."""
     most = 0
     for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
+        n = offsets[q + 1] - offsets[q]
+        if n > most:
+            most = n
     return most
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def score_range(h, lo, hi):
     low, high = h[lo], h[lo]
     for i in range(lo + 1, hi):
-        low, high = min(low, h[i]), max(high, h[i])
+        if h[i] < low:
+            low = h[i]
+        if h[i] > high:
+            high = h[i]
     return low, high
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def close_gaps(h, lo, n, gap, out):
     """Scores of the same policy as h[lo : lo + n]. The largest is 0, and none lies further than `gap` below the one before it.
 
     Between scores that lie far apart, differences would be rounded away, and with them the noise and the shares of equal scores.
     Such queries are rare, so this is Shell's sort, which takes little time to compile.
     """
-    order, step = np.arange(n), n // 2
+    order, step = np.empty(n, np.int64), n // 2
+    for i in range(n):
+        order[i] = i
     while step > 0:
         for i in range(step, n):
             moved, j = order[i], i
@@ -95,7 +102,7 @@ def close_gaps(h, lo, n, gap, out):
         out[order[j]] = out[order[j + 1]] - min(h[lo + order[j + 1]] - h[lo + order[j]], gap)
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def all_have_one_utility(lo, n, gain, continuation, discount):
     """Whether all rankings of a query have the same utility, because its items are alike; and that of the given ranking.
 
@@ -137,7 +144,7 @@ def exponential(bits):
     return -(e * LOG_2) - (2.0 * s + 2.0 * s * z * tail)
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def exponentials(key, query, block, n, out):
     """Fill `out` with standard exponential variables for eight samples of n items, and of one item more if n is odd.
 
@@ -161,7 +168,7 @@ def exponentials(key, query, block, n, out):
 # Samples.
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def start(h, lo, n, score, weight, inverse):
     """Get ready to sample the query whose n rows begin at `lo`, and return whether its scores are WIDE apart.
 
@@ -180,7 +187,7 @@ def start(h, lo, n, score, weight, inverse):
     return wide
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def draw(key, query, sample, n, wide, score, inverse, keys, order):
     """Draw eight samples of a query: ``order[p * LANES + s]`` is the item at position p.
 
@@ -297,7 +304,7 @@ def log_probability(first, last, h, offsets, ranks, out):
 # Gradients.
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def _look_up_utility(lo, n, gain, continuation, order, gains, reach):
     """Fill in the gain of the item at each position, and the position's R."""
     for x in range(n * LANES):
@@ -307,7 +314,7 @@ def _look_up_utility(lo, n, gain, continuation, order, gains, reach):
             reach[x + LANES] = reach[x] * continuation[lo + order[x]]
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def _look_up_weights(n, wide, score, weight, order, weights, fall, share):
     """Fill in e of the item at each position, relative to the largest one left, fall, and 1 / Z."""
     if wide:
@@ -335,7 +342,7 @@ def _sum_upwards(n, values, fall, sums):
             sums[x] = values[x] + sums[x + LANES] * fall[x + LANES]
 
 
-@njit(inner=True)
+@njit(inner=True, inline="always")
 def _sum_downwards(n, values, fall):
     """Turn values into sums over an item and all before it."""
     for x in range(LANES, n * LANES):
@@ -368,11 +375,11 @@ def reinforce(first, last, h, offsets, gain, continuation, discount, given, key,
         Filled in.
     """
     most = widest(first, last, offsets)
-    score, weight, inverse, keys = np.empty(most), np.empty(most), np.empty(most), np.empty((most + 1) * LANES)
-    gains, reach, weights = np.empty(most * LANES), np.ones((most + 1) * LANES), np.empty(most * LANES)
-    fall, share = np.ones((most + 1) * LANES), np.empty((most + 1) * LANES)
-    order, utilities = np.empty(most * LANES, np.int64), np.empty(LANES)
-    plain, weighted = np.empty(most * LANES), np.empty(most * LANES)
+    room, order = np.empty((12, (most + 1) * LANES)), np.empty(most * LANES, np.int64)
+    score, weight, inverse, keys, gains, reach = room[0], room[1], room[2], room[3], room[4], room[5]
+    weights, fall, share, utilities, plain, weighted = room[6], room[7], room[8], room[9], room[10], room[11]
+    for x in range((most + 1) * LANES):
+        reach[x] = 1.0
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
         same, utility[q] = all_have_one_utility(lo, n, gain, continuation, discount)
@@ -393,11 +400,10 @@ def reinforce(first, last, h, offsets, gain, continuation, discount, given, key,
                     utilities[s] = given[sample + s, q]
             else:
                 _look_up_utility(lo, n, gain, continuation, order, gains, reach)
-                utilities[:] = 0.0
-                for p in range(n):
-                    for s in range(LANES):
-                        x = p * LANES + s
-                        utilities[s] += reach[x] * gains[x] * discount[p]
+                for s in range(LANES):
+                    utilities[s] = 0.0
+                    for p in range(n):
+                        utilities[s] += reach[p * LANES + s] * gains[p * LANES + s] * discount[p]
             # A query's rankings have about the same utility, so only their differences are summed. Where there are none, the
             # sum is zero exactly.
             if sample == 0:
@@ -439,7 +445,7 @@ def plrank(first, last, h, offsets, gain, continuation, discount, key, n_samples
     most, n_blocks = widest(first, last, offsets), (n_samples + LANES - 1) // LANES
     score, weight, inverse, keys = np.empty(most), np.empty(most), np.empty(most), np.empty((most + 1) * LANES)
     gains, reach, weights = np.empty(most * LANES), np.ones((most + 1) * LANES), np.empty(most * LANES)
-    fall, share = np.ones((most + 1) * LANES), np.empty((most + 1) * LANES)
+    fall, share = np.empty((most + 1) * LANES), np.empty((most + 1) * LANES)
     orders, futures = np.empty((n_blocks, most * LANES), np.int64), np.empty((n_blocks, (most + 1) * LANES))
     future_sum, others = np.empty(most + 1), 1.0 / max(n_samples - 1, 1)
     now, earlier = np.empty(most * LANES), np.empty(most * LANES)
