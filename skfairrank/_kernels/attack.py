@@ -27,7 +27,7 @@ _ROUNDING = 16 * 2.0**-52
 
 @njit(inner=True, inline="always")
 def _ascend_once(i, z, slope, weight, price, rank, lost, basis, m, v, gradient, factor, factor_of_square):
-    """Make a step of Adam from row i of z along ``weight slope - price M z``; M is I less the sum of lost_r b_r b_r', r < rank."""
+    """Make a step of Adam from row i of z along ``weight slope - price M z``; M is I less the sum of lost_r b_r b_r'."""
     n = z.shape[1]
     for k in range(n):
         gradient[k] = weight * slope[k] - price * z[i, k]
