@@ -9,21 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from skfairrank._checks import warn_caller
-
-__all__ = [
-    "Bounds",
-    "as_table",
-    "check_candidates",
-    "columns_with_missing",
-    "counterparts",
-    "is_same",
-    "made_by",
-    "shifted",
-    "table_names",
-    "warn_of_no_effect",
-    "with_effect",
-]
+from skfairrank._checks import check_feature_range, warn_caller
 
 _ROWS = 1 << 14  # rows at once
 
@@ -315,20 +301,7 @@ class Bounds:
             raise TypeError(
                 f"feature_range={feature_range!r} needs X as an array of numbers or a pandas DataFrame, not {type(X).__name__}."
             )
-        if isinstance(feature_range, str):
-            if feature_range != "train":
-                raise ValueError(f'feature_range={feature_range!r}: choose None, "train" or a pair (low, high).')
-            return cls(*_range_of(X))
-        if not isinstance(feature_range, (tuple, list)) or len(feature_range) != 2:
-            raise ValueError(
-                f'feature_range={feature_range!r}: give a pair (low, high), "train" or None; each of the pair is a number, or '
-                "one number for each feature."
-            )
-        low, high = (_bound(bound, X.shape[1]) for bound in feature_range)
-        if not (low <= high).all():
-            j = int(np.argmax(~(low <= high)))
-            raise ValueError(f"feature_range has low {low[j]:g} above high {high[j]:g} for feature {j}: exchange them.")
-        return cls(low, high)
+        return cls(*check_feature_range(feature_range, X.shape[1], lambda: _range_of(X), table_names(X)))
 
     def clip(self, X, candidates):
         """Candidates within bounds; what a row of X itself holds beyond them is allowed. What is passed stays as it is."""
@@ -354,16 +327,6 @@ class Bounds:
             block = out[start : start + _ROWS]
             np.clip(block, np.fmin(self.low, own), np.fmax(self.high, own), out=block, casting="same_kind")
         return candidates if np.array_equal(out, candidates, equal_nan=True) else out
-
-
-def _bound(bound, n_features) -> np.ndarray:
-    bound = np.asarray(bound, dtype=np.float64)
-    if bound.shape not in ((), (n_features,)) or np.isnan(bound).any():
-        raise ValueError(
-            f"feature_range has a bound of shape {bound.shape}: give one number, or {n_features}, one for each feature of X; "
-            "inf for none."
-        )
-    return np.broadcast_to(bound, (n_features,))
 
 
 def _range_of(X) -> tuple[np.ndarray, np.ndarray]:

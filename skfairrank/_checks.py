@@ -289,6 +289,56 @@ def _position(column, parameter, n_features, names) -> int:
     return int(column) % n_features
 
 
+def check_feature_range(feature_range, n_features: int, range_of_rows, names=None) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends of the parameter `feature_range`, new arrays of shape (n_features,).
+
+    Parameters
+    ----------
+    feature_range : None, "train" or (low, high)
+    n_features : int
+    range_of_rows : callable
+        Gives the ends for "train".
+    names : sequence of str, optional
+        Names of the features, for messages.
+    """
+    if feature_range is None:
+        feature_range = (-np.inf, np.inf)
+    if isinstance(feature_range, str) and feature_range == "train":
+        ends = range_of_rows()
+    elif isinstance(feature_range, str) or len(feature_range) != 2:
+        raise ValueError(
+            f'feature_range={feature_range!r}: give None, "train", or a pair (low, high), each a number or one number for each '
+            "feature."
+        )
+    else:
+        ends = [_end_of_range(name, end, n_features) for name, end in zip(("low", "high"), feature_range, strict=True)]
+    low, high = (np.broadcast_to(end, n_features).astype(np.float64) for end in ends)
+    if (low > high).any():
+        j = int(np.argmax(low > high))
+        feature = j if names is None else str(names[j])
+        raise ValueError(
+            f"feature_range has low {low[j]} above high {high[j]} in feature {feature!r}: give (low, high)."
+        )
+    return low, high
+
+
+def _end_of_range(name, end, n_features):
+    try:
+        end = np.asarray(end, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"feature_range has {end!r} as its {name} end: give a number or one for each feature."
+        ) from None
+    if end.shape not in ((), (n_features,)):
+        raise ValueError(
+            f"The {name} end of feature_range has shape {end.shape}, and there are {n_features} features: give a number or one "
+            "for each feature."
+        )
+    if np.isnan(end).any():
+        raise ValueError(f"The {name} end of feature_range is NaN: where a feature has no bound give -inf or inf.")
+    return end
+
+
 # Calls and constructors
 
 

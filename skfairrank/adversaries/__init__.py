@@ -1,9 +1,8 @@
 """Adversaries: where the hypothetical queries of Algorithm 1 come from, by ascent, in closed form, or given."""
 
 from skfairrank.adversaries._ascent import Ascent, GapsAscent
-from skfairrank.adversaries._base import Adversary, Attack, ClosedForm
-from skfairrank.adversaries._box import ExactBox, ExactGaps
-from skfairrank.adversaries._budget import ExactBudget
+from skfairrank.adversaries._base import Adversary, Attack
+from skfairrank.adversaries._exact import ClosedForm, ExactBox, ExactBudget, ExactGaps
 from skfairrank.adversaries._given import GivenHypotheticals
 
 __all__ = [

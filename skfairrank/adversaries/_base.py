@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
-__all__ = ["Adversary", "Attack", "ClosedForm", "Prepared", "gaps_of", "ExactAdversary"]
+#: The constraint on the parameter `score_distance`, d_R.
+SCORE_DISTANCE = [StrOptions({"squared", "centered"})]
 
 
 class Attack(NamedTuple):
@@ -24,13 +27,9 @@ class Attack(NamedTuple):
 
 
 class Prepared(Protocol):
-    """An adversary at work on one training set.
+    """An adversary at work on one training set."""
 
-    One that keeps something from one attack to the next, other than the generator that it was given, has `state` and `restore` as
-    well, as `skfairrank.adversaries._ascent.DualStep` has them.
-    """
-
-    #: Whether `value`, `dual_norm` and `minimize` of `ClosedForm` are there.
+    #: Whether `measure`, `dual_norm` and `minimize` of `ClosedForm` are there.
     is_closed_form: bool
 
     def attack(self, batch, theta: np.ndarray, multiplier: float) -> Attack:
@@ -58,7 +57,7 @@ class Adversary(BaseEstimator):
 
         Parameters
         ----------
-        batches : skfairrank.training._batches.Batches
+        batches : skfairrank.training.Batches
             Only its sizes, weights and number of features and queries are asked.
         score : skfairrank.scores.Score
         metric : fitted fair metric
@@ -75,54 +74,31 @@ class Adversary(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} has no prepare(batches, score, metric, rho=, rng=).")
 
 
-class ClosedForm:
-    """The largest regulariser there is within bounds, as a function R of linear weights w.
+class DualStep:
+    """Descent of the dual: lambda grows while the adversary overspends (the paper prints the opposite sign).
 
-    Derived classes give `measure`, `dual_norm` and `minimize`; and `furthest`, `moves_items_alone` and `is_centered` for
-    `skfairrank.adversaries._search`, which attacks other scores within the same bounds.
+    Parameters
+    ----------
+    kind : {"budget", "paper"}
+    epsilon : float
     """
 
-    is_closed_form = True
+    LEAST = 1e-5
+    # Of log lambda, for a batch that spends nothing or twice the budget.
+    STEP_SIZE = 0.1
 
-    def measure(self, w: np.ndarray) -> tuple[float, float, np.ndarray, float | None]:
-        """R, what is spent of the budget, the gradient of R (a new array), and the multiplier of the budget or None."""
-        raise NotImplementedError
+    def __init__(self, kind: str, epsilon: float):
+        self.is_paper, self.epsilon, self._budget = kind == "paper", epsilon, max(epsilon, 1e-12)
+        #: What a batch may spend on the average. So the steps of log lambda are bounded.
+        self.most_spent = np.inf if self.is_paper else 2.0 * epsilon
 
-    def dual_norm(self, slope: np.ndarray) -> float:
-        """The largest slope.w of weights whose R is half the mean query size, or more than that: it ends a grid of rho."""
-        raise NotImplementedError
-
-    def minimize(self, run, rho: float, forces=None):
-        """Minimise ``run.plain(v) + rho R`` in place on `run` (see `skfairrank.training._lbfgs.Run`).
-
-        Parameters
-        ----------
-        forces : ndarray, optional
-            What an earlier call on a neighbouring problem returned.
-        """
-        raise NotImplementedError
-
-    def attack(self, batch, theta, multiplier):
-        value, spent, gradient, found = self.measure(theta)
-        return Attack(value, spent, gradient, multiplier if found is None else found)
-
-
-class ExactAdversary(Adversary):
-    """An adversary whose worst case for linear scores is known; `bounds` gives the closed form."""
-
-    is_closed_form = True
-
-    def bounds(self, batches, metric, rho: float = 1.0) -> ClosedForm:
-        """The closed form on one training set."""
-        raise NotImplementedError
-
-    def prepare(self, batches, score, metric, *, rho=1.0, rng=None):
-        if not score.is_linear:
-            raise ValueError(
-                f"{type(self).__name__} knows the largest regulariser in closed form for linear scores only, and "
-                f'score_function is {score!r}: use adversary="ascent" or "gaps_ascent".'
-            )
-        return self.bounds(batches, metric, rho)
+    def __call__(self, lambda_: float, distance: float) -> float:
+        excess = distance - self.epsilon
+        if self.is_paper:  # where the budget binds lambda swings: up by far, and down to the floor at once
+            spent = max(distance, 1e-12)
+            return max(lambda_ + max(spent, self._budget) / min(spent, self._budget) * excess, self.LEAST)
+        # While lambda stays bounded so does the sum of these steps, so that the mean of d is epsilon where the budget binds.
+        return max(lambda_ * exp(self.STEP_SIZE * excess / self._budget), self.LEAST)
 
 
 def gaps_of(metric) -> np.ndarray:

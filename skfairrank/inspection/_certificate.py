@@ -12,7 +12,6 @@ from skfairrank._candidates import as_table
 from skfairrank._checks import warn_caller
 from skfairrank._random import as_generator
 from skfairrank.adversaries import ExactBox
-from skfairrank.adversaries._search import score_bounds
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
 from skfairrank.inspection._invariance import METHODS, Items, exact_bounds
 from skfairrank.inspection._order_changes import STATISTICS, Worst, of_intervals
@@ -244,16 +243,16 @@ def _under_attack(ranker, X, s, queries, *, metric, adversary, method, statistic
     if items.score.is_linear:
         _check_linear(ranker, items.X @ items.theta, s)
     if method == "auto" and items.score.is_linear and statistic == "score_change":
-        return bounds.of_sizes(items.theta, queries.sizes)
+        return 0.5 * queries.sizes * bounds.largest_change(items.theta) ** 2
     if not bounds.moves_items_alone:
         raise ValueError(
             f"{type(adversary).__name__} has one budget for all queries, of which it is known how far it changes linear scores, "
             f"and not how it changes orders: for statistic={statistic!r}, and for other scores, give ExactBox() or ExactGaps()."
         )
     if method == "auto" and items.score.is_linear:
-        change = np.sqrt(2.0 * float(bounds.of_sizes(items.theta, [1])[0]))
+        change = bounds.largest_change(items.theta)
         return of_intervals(statistic, s, s - change, s + change, queries)
-    low, high = score_bounds(bounds, items.score, items.theta, items.X, as_generator(random_state))
+    low, high = bounds.score_bounds(items.score, items.theta, items.X, as_generator(random_state))
     return of_intervals(statistic, s, low, high, queries)
 
 

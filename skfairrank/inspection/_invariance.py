@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._queries import Queries
 from skfairrank._random import as_generator
-from skfairrank.adversaries import Ascent, make_adversary
-from skfairrank.adversaries._base import ClosedForm, ExactAdversary
-from skfairrank.adversaries._search import largest_regularizer
+from skfairrank.adversaries import Ascent, ClosedForm, make_adversary
+from skfairrank.adversaries._exact import ExactAdversary
 from skfairrank.fair_metrics._linear import check_same_features, fitted_metric
 from skfairrank.scores import LinearScore
 
@@ -74,7 +73,7 @@ def invariance_regularizer(
         bounds = adversary.bounds(items, items.metric)
         if method == "auto" and items.score.is_linear:
             return float(bounds.measure(items.theta)[0])
-        return largest_regularizer(bounds, items.score, items.theta, items.X, items.offsets, rng)
+        return bounds.largest_regularizer(items.score, items.theta, items.X, items.offsets, rng)
     if not isinstance(adversary, Ascent):
         raise ValueError(
             f"{type(adversary).__name__} names no bounds within which items move: give an adversary such as ExactBox() or "

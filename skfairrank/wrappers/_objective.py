@@ -5,7 +5,6 @@ the metric by which evaluation sets are judged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,12 +13,10 @@ from skfairrank._kernels.ranking import lambdarank, lambdarank_work
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
 from skfairrank._threads import over_queries
+from skfairrank.adversaries._given import ListAdversary
 from skfairrank.policies import Deterministic, GradientEstimator, descending_order, expected_utility, make_gradient
 from skfairrank.training import Batch
 from skfairrank.utilities import Utility
-
-# Halvings of the interval in which lambda lies, once it is known up to a factor of two.
-_N_HALVINGS = 16
 
 
 class FairObjective:
@@ -120,105 +117,6 @@ def _scale(size: np.ndarray) -> float:
     """What makes the mean hessian of rows 1, of those that have one."""
     present = size[size > 0]
     return 1.0 / float(present.mean()) if len(present) else 1.0
-
-
-class Choice(NamedTuple):
-    """What the adversary chose in one round.
-
-    Parameters
-    ----------
-    hypothetical : ndarray of int64, shape (n_rows,)
-        The number of each row's hypothetical row, or -1 where the row meets itself.
-    difference : ndarray of float64, shape (n_rows,)
-        Score of the row less that of its choice, h - h'.
-    query_distance : float
-        Mean over queries of d_Q(q, q'), rows paired with their own hypothetical rows.
-    multiplier : float
-        lambda.
-    """
-
-    hypothetical: np.ndarray
-    difference: np.ndarray
-    query_distance: float
-    multiplier: float
-
-
-class ListAdversary:
-    """The adversary among finitely many hypothetical rows, or the row itself.
-
-    So the dual (Bower et al. 2021, equation 4) is a piecewise linear function of lambda. A round sees all queries: where
-    Algorithm 1 moves lambda by a step for each mini-batch, here lambda is the minimiser of the dual, up to the tolerance of a
-    bisection.
-
-    Chooses for each row the hypothetical row with the largest ``rho / 2 (h - h')^2 - lambda / n_q d_X``, if that pays.
-
-    It pays where it is positive; and where it is 0 and the hypothetical row costs nothing, so that the two of them are tied to
-    each other before any tree has told them apart. The sum over the rows of a query is ``rho / 2 ||h(q) - h(q')||^2 - lambda
-    d_Q(q, q')``, as in Algorithm 1, with d_Q the mean of d_X over the query's n_q rows.
-
-    Parameters
-    ----------
-    distances : ndarray of float, shape (n_hypotheticals, n_rows), or None
-        d_X between each row and each of its hypothetical rows, >= 0. None: nothing costs anything.
-    sizes : ndarray of int64, shape (n_queries,)
-        Rows of each query; rows are grouped by query.
-    weight : ndarray of float64, shape (n_queries,)
-        Weights of the queries, of mean 1.
-    rho, epsilon : float
-        Strength of the regulariser, and the bound on the mean d_Q, in squared feature units.
-    """
-
-    def __init__(self, distances, sizes, weight, *, rho: float, epsilon: float):
-        self.rho, self.epsilon = rho, epsilon
-        #: What each row costs of its query's d_Q, shape (n_hypotheticals, n_rows); None where no row costs anything.
-        self.shares = None if distances is None or not distances.any() else distances / np.repeat(sizes, sizes)
-        self.row_weight = np.repeat(weight, sizes) / len(sizes)
-        self.multiplier = 0.0
-
-    def choose(self, h: np.ndarray, hypothetical: np.ndarray) -> Choice:
-        """Attack scores.
-
-        Parameters
-        ----------
-        h : ndarray of float64, shape (n_rows,)
-            Scores of the rows.
-        hypothetical : ndarray of float64, shape (n_hypotheticals, n_rows)
-            Scores of their hypothetical rows.
-        """
-        gain = 0.5 * self.rho * np.square(h - hypothetical)
-        chosen, spent = self._respond(gain, 0.0)
-        self.multiplier, last = 0.0, self.multiplier
-        if self.shares is not None and spent > self.epsilon:
-            self.multiplier = self._least_multiplier(gain, self.shares, last)
-            chosen, spent = self._respond(gain, self.multiplier)
-        met = hypothetical[chosen, np.arange(len(h))]
-        return Choice(chosen, np.where(chosen < 0, 0.0, h - met), spent, self.multiplier)
-
-    def _respond(self, gain, multiplier):
-        """The best answer to lambda, -1 for the row itself, and the mean d_Q that it spends."""
-        value = gain if multiplier == 0 else gain - multiplier * self.shares
-        best, rows = value.argmax(axis=0), np.arange(gain.shape[1])
-        if self.shares is None:
-            return best, 0.0
-        price = self.shares[best, rows]
-        is_moved = (value[best, rows] > 0) | (price == 0)
-        return np.where(is_moved, best, -1), float((price * is_moved) @ self.row_weight)
-
-    def _least_multiplier(self, gain, shares, last: float) -> float:
-        """About the least lambda whose answer keeps within the budget; the answer itself always does."""
-        # From here on nothing that costs anything is chosen.
-        ceiling = float(np.max(np.divide(gain, shares, out=np.zeros_like(gain), where=shares > 0)))
-        low, high = 0.0, ceiling
-        for guess in (0.5 * last, 2.0 * last):  # lambda moves little from one round to the next
-            if low < guess < high:
-                low, high = (low, guess) if self._keeps(gain, guess) else (guess, high)
-        for _ in range(_N_HALVINGS if low > 0 else 2 * _N_HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self._keeps(gain, middle) else (middle, high)
-        return high if high < ceiling else ceiling * (1.0 + 1e-9)  # beyond rounding, so that the budget holds
-
-    def _keeps(self, gain, multiplier) -> bool:
-        return self._respond(gain, multiplier)[1] <= self.epsilon
 
 
 class PolicyGradient:
