@@ -7,11 +7,11 @@ import pytest
 import reference
 
 from skfairrank import SensitiveSubspaceMetric
-from skfairrank._kernels import closed_forms, linear
+from skfairrank._kernels import linear
 from skfairrank._queries import Queries
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, ExactGaps, GapsAscent
-from skfairrank.adversaries._ascent import DualStep
-from skfairrank.adversaries._search import largest_regularizer
+from skfairrank.adversaries._base import DualStep
+from skfairrank.adversaries._exact import budget_supremum
 from skfairrank.fair_metrics import MahalanobisMetric
 from skfairrank.scores import LinearScore
 from skfairrank.training._batches import Batches
@@ -116,9 +116,9 @@ def test_the_budget_adversary_uses_the_sizes_of_all_training_queries():
     batches, metric, w = problem(sizes=(2, 3, 5, 5))
     batches.weights = np.array([1.0, 0.5, 0.5, 2.0])
     adversary = prepared(ExactBudget(epsilon=0.3, subspace_radius=0.4), batches, metric, rho=0.25)
-    got, gradient = adversary.attack(None, w, 1.0), np.empty(6)
-    value, spent, multiplier = closed_forms.exact_budget(
-        w, metric.basis_.copy(), np.ones(2), np.array([2.0, 3.0, 5.0]), np.array([2, 1, 5]) / 8, 0.3, 0.4, gradient
+    got = adversary.attack(None, w, 1.0)
+    value, spent, gradient, multiplier, _ = budget_supremum(
+        w, metric.basis_, np.ones(2), np.array([2.0, 3.0, 5.0]), np.array([2, 1, 5]) / 8, 0.3, 0.4
     )
     assert (got.regularizer, got.query_distance) == pytest.approx((value, spent), rel=1e-12)
     assert got.multiplier == pytest.approx(0.25 * multiplier, rel=1e-12)
@@ -158,7 +158,7 @@ def test_the_budget_of_any_linear_metric_is_what_ascent_within_it_finds():
     shape = SimpleNamespace(sizes=np.array([3, 3, 5]), weights=np.ones(3), n_features=4)
     budget, w = ExactBudget(0.3, 0.4).prepare(shape, LinearScore(), metric), rng.normal(size=4)
     offsets, rng = np.array([0, 3, 6, 11]), np.random.default_rng(0)
-    found = largest_regularizer(budget, LinearScore(), w, np.zeros((11, 4)), offsets, rng)
+    found = budget.largest_regularizer(LinearScore(), w, np.zeros((11, 4)), offsets, rng)
     assert 0.995 * budget.measure(w)[0] < found <= budget.measure(w)[0] * (1 + 1e-9)
     slope = reference.finite_difference(lambda at: budget.measure(at)[0], w)
     np.testing.assert_allclose(budget.measure(w)[2], slope, rtol=1e-6, atol=1e-8)
@@ -179,8 +179,6 @@ def test_adam_is_the_textbooks():
 # A loop that both sums and stores may be compiled twice, with and without vectors, the way chosen by the addresses of its arrays
 # at run time; with sums free to be reassociated the two then differ by rounding, and fits would not repeat to the bit.
 PLACED = {
-    "box": lambda a: closed_forms.exact_box(a["w"], a["basis"], a["basis"], a["shrink"], 3.0, 0.2, a["e"], a["fair"]),
-    "budget": lambda a: closed_forms.exact_budget(a["w"], a["basis"], a["shrink"], a["c"] ** 2, a["c"] ** 2, 0.3, 0.2, a["fair"]),
     "scores": lambda a: linear.all_scores(0, 3, a["X"], a["w"], a["c"]),
     "gradient": lambda a: linear.weight_gradient(0, 1, a["X"], np.array([2, 0, 1]), a["c"], 0.3, 3, a["fair"][None]),
     "step": lambda a: linear.adam_step(a["w"], a["e"], a["m"], a["v"], *linear.adam_factors(3, 0.01)),

@@ -28,7 +28,6 @@ from skfairrank import (
 )
 from skfairrank._queries import Queries
 from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
-from skfairrank.adversaries._search import score_bounds
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import (
     CertificateDisplay,
@@ -556,7 +555,8 @@ def test_ascent_finds_the_corner_of_a_bent_score():
     x = np.random.default_rng(0).normal(size=(50, 2))
     metric = SensitiveSubspaceMetric(directions=[[0.2, 0.0], [0.0, 0.4]]).fit(x)
     items = SimpleNamespace(sizes=np.array([50]), weights=np.ones(1), n_features=2)
-    low, high = score_bounds(ExactBox(1.0, 0.0).bounds(items, metric), score, theta, x, np.random.default_rng(1))
+    bounds = ExactBox(1.0, 0.0).bounds(items, metric)
+    low, high = bounds.score_bounds(score, theta, x, np.random.default_rng(1))
     for side, found in ((-1, low), (1, high)):
         expected = np.tanh(3 * (x[:, 0] + side * 0.2)) + np.tanh(-(x[:, 1] - side * 0.4))
         np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -1,10 +1,12 @@
 """The two suprema in closed form, for any linear fair metric, against general optimisers and finite differences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import reference
 
-from skfairrank._kernels import closed_forms as kernels
+from skfairrank.adversaries._exact import Box, budget_supremum
 
 pytestmark = pytest.mark.once
 
@@ -20,11 +22,13 @@ def orthonormal(K, d, rng):
 
 
 def budget(w, basis, sizes, epsilon, radius, shrink=None):
-    """Value, spent, multiplier and gradient of the kernel for a list of query sizes; the projector by default."""
+    """Value, spent, multiplier and gradient for a list of query sizes; the projector by default."""
     distinct, count = np.unique(np.asarray(sizes, float), return_counts=True)
-    gradient, shrink = np.empty(len(w)), np.ones(len(basis)) if shrink is None else np.array(shrink, float)
-    found = kernels.exact_budget(w, basis, shrink, distinct, count / count.sum(), epsilon, radius, gradient)
-    return *found, gradient
+    shrink = np.ones(len(basis)) if shrink is None else np.array(shrink, float)
+    value, spent, gradient, multiplier, _ = budget_supremum(
+        w, basis, shrink, distinct, count / count.sum(), epsilon, radius
+    )
+    return value, spent, multiplier, gradient
 
 
 MIXED = [[5], [5, 5], [2, 3, 5], [1, 10], [1, 1, 1, 50], [2, 2, 3, 3, 3, 8]]
@@ -148,9 +152,10 @@ def test_the_budget_scales_with_the_square_of_the_weights(scale):
 
 
 def box(w, raw, basis, shrink, mean_size, radius, reach):
-    """Value, spent and gradient of the kernel."""
-    gradient = np.empty(len(w))
-    return *kernels.exact_box(w, raw, basis, np.array(shrink, float), mean_size, radius, reach, gradient), gradient
+    """Value, spent and gradient."""
+    metric = SimpleNamespace(basis_=basis, shrink_=np.array(shrink, float))
+    one = SimpleNamespace(sizes=np.array([mean_size]), weights=np.ones(1))
+    return Box(one, metric, raw, radius, reach).measure(w)[:3]
 
 
 @pytest.mark.parametrize("shrink", METRICS.values(), ids=METRICS)

@@ -265,7 +265,7 @@ def test_bounds_leave_text_categories_and_missing_values():
         ({"directions": True, "metric": MahalanobisMetric(np.eye(3))}, "no directions"),
         ({"gaps": True, "metric": MahalanobisMetric(np.eye(3))}, "no gaps_"),
         ({"n_neighbors": 40, "metric": V}, "41 distinct"),
-        ({"functions": double, "feature_range": (1, 0)}, "low 1 above high 0"),
+        ({"functions": double, "feature_range": (1, 0)}, "low 1.0 above high 0.0"),
         ({"functions": double, "feature_range": "all"}, "'all'"),
         ({"functions": double, "feature_range": (0,)}, "pair"),
         ({"functions": double, "feature_range": ([0, 0], 1)}, "one for each feature"),

@@ -1,5 +1,6 @@
 """The ascent for linear scores against its readable twin: item by item in NumPy, from the same starts, d_Q by scipy."""
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numba
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 import reference
 
-from skfairrank.adversaries._linear_ascent import LinearAscent
-from skfairrank.adversaries._pairing import Pairing
+from skfairrank.adversaries import Ascent
+from skfairrank.adversaries._ascent import LinearAscent, Pairing
+from skfairrank.scores import LinearScore
 
 pytestmark = pytest.mark.once
 
@@ -47,10 +49,9 @@ class Problem:
         self.w = rng.normal(size=d)
 
     def ascent(self, n_starts=0, rho=0.5, subspace_init=0.05, rng=None, **steps):
-        return LinearAscent(
-            self.raw, self.basis, self.shrink, len(self.sizes), rho=rho, n_starts=n_starts, subspace_init=subspace_init,
-            rng=rng, **{**STEPS, **steps},
-        )  # fmt: skip
+        adversary = Ascent(subspace_n_starts=n_starts or None, subspace_init=subspace_init, **{**STEPS, **steps})
+        metric = SimpleNamespace(directions_=self.raw, basis_=self.basis, shrink_=self.shrink)
+        return LinearAscent(adversary, len(self.sizes), LinearScore(), metric, rho, rng)
 
     def starts(self, batch, n_starts=0, width=0.05):
         """One for each row, or `n_starts` for each size in the batch, as `attack_from` takes them; and that of each item."""
@@ -73,7 +74,7 @@ class Problem:
             batch.X[batch.rows].astype(float), np.diff(batch.offsets), batch.weight, self.w, self.raw, Z, rho, lambda_,
             most_spent, given, of_item,
         )  # fmt: skip
-        got = self.ascent(n_starts, rho, **steps).attack_from(starts.copy(), batch, self.w, lambda_, most_spent)
+        got = self.ascent(n_starts, rho, **steps).find(batch, self.w, lambda_, most_spent, starts.copy())
         assert got[0] == pytest.approx(expected[0], rel=rel)
         assert got[1] == pytest.approx(expected[1], rel=rel, abs=1e-15)
         assert got[2] == pytest.approx(expected[2], rel=10 * rel, abs=1e-12)
@@ -163,7 +164,7 @@ def test_the_full_attack_is_kept_only_where_it_pays():
     starts, _ = problem.starts(batch)
 
     def attack(lambda_, **steps):
-        return problem.ascent(**steps).attack_from(starts.copy(), batch, problem.w, lambda_, np.inf)
+        return problem.ascent(**steps).find(batch, problem.w, lambda_, np.inf, starts.copy())
 
     alone = attack(1e4, full_n_steps=0)
     dear, cheap = attack(1e4, full_step_size=0.1), attack(1e-5, full_step_size=0.1)
@@ -206,7 +207,7 @@ def test_weights_of_queries_are_weights_in_every_mean():
         batch = batch_of(problem.X, problem.sizes, chosen, weight)
         here = np.concatenate([starts[q] for q in chosen])
         ascent = problem.ascent(full_step_size=0.02, full_n_steps=5)
-        return ascent.attack_from(here, batch, problem.w, 0.1, most_spent)
+        return ascent.find(batch, problem.w, 0.1, most_spent, here)
 
     for most_spent in (np.inf, 1e-4):
         twice, weighted = attack([0, 1, 1], None, most_spent), attack([0, 1, 2], [1, 2, 0], most_spent)
@@ -227,7 +228,7 @@ def test_the_gradient_is_that_of_the_regularizer_for_the_moves_found():
 
     def attack(w):
         still = problem.ascent(subspace_n_steps=0, full_n_steps=0)
-        return still.attack_from(starts.copy(), batch, w, 2.0, np.inf)
+        return still.find(batch, w, 2.0, np.inf, starts.copy())
 
     slope = reference.finite_difference(lambda w: attack(w)[0], problem.w)
     assert attack(problem.w)[2] == pytest.approx(slope, rel=1e-7)
@@ -237,9 +238,9 @@ def test_the_gradient_is_the_callers():
     """It is not a buffer that the next attack overwrites."""
     problem = Problem()
     batch, ascent = batch_of(problem.X, problem.sizes), problem.ascent(4, rng=np.random.default_rng(0))
-    first = ascent.attack(batch, problem.w, 2.0, np.inf)[2]
+    first = ascent.find(batch, problem.w, 2.0, np.inf)[2]
     before = first.copy()
-    ascent.attack(batch, 2 * problem.w, 2.0, np.inf)
+    ascent.find(batch, 2 * problem.w, 2.0, np.inf)
     assert first.tolist() == before.tolist()
 
 
@@ -256,7 +257,7 @@ def test_starts_are_uniform_and_new_each_time(K, n_starts):
     width = {"subspace_init": 0.3} if K else {"full_step_size": 0.3}
     ascent = problem.ascent(n_starts, rng=np.random.default_rng(0), subspace_n_steps=0, full_n_steps=0, **width)
     batch = batch_of(problem.X, problem.sizes)
-    found = [ascent.attack(batch, problem.w, 1e-9, np.inf)[0] for _ in range(6000)]
+    found = [ascent.find(batch, problem.w, 1e-9, np.inf)[0] for _ in range(6000)]
     slope = abs(problem.w[0] * (problem.raw[0, 0] if K else 1.0))
     sizes = np.sqrt(2 * np.array(found)) / slope / 0.3  # uniform in [0, 1]
     assert len(set(found)) == len(found) and 0.99 < sizes.max() <= 1.0 + 1e-9
@@ -271,7 +272,7 @@ def test_shared_starts_give_the_mean_of_single_ones():
 
     def draws(n_starts):
         ascent = problem.ascent(n_starts, rng=np.random.default_rng(n_starts), subspace_n_steps=2, subspace_init=0.3)
-        found = (ascent.attack(batch, problem.w, 2.0, np.inf) for _ in range(3000))
+        found = (ascent.find(batch, problem.w, 2.0, np.inf) for _ in range(3000))
         return np.array([[value, *gradient] for value, _, gradient in found])
 
     for n_starts in (1, 4, 9):
@@ -284,7 +285,7 @@ def test_an_attack_repeats_with_its_random_numbers():
     problem = Problem()
     batch = batch_of(problem.X, problem.sizes)
     a, b, other = (
-        problem.ascent(4, rng=np.random.default_rng(seed)).attack(batch, problem.w, 2.0, np.inf) for seed in (5, 5, 6)
+        problem.ascent(4, rng=np.random.default_rng(seed)).find(batch, problem.w, 2.0, np.inf) for seed in (5, 5, 6)
     )
     assert a[:2] == b[:2] and a[2].tolist() == b[2].tolist() and other[0] != a[0]
 
@@ -303,8 +304,8 @@ def test_what_is_kept_between_attacks_does_not_show():
             batch = batch_of(problem.X, problem.sizes, [[0, 1], [2], [4, 3, 0], [1, 1, 2]][t % 4])
             starts, _ = problem.starts(batch, n_starts)
             lambda_ = 10.0 ** problem.rng.uniform(-3, 1)
-            a = busy.attack_from(starts.copy(), batch, problem.w, lambda_, 1e-3)
-            b = problem.ascent(n_starts, **steps).attack_from(starts.copy(), batch, problem.w, lambda_, 1e-3)
+            a = busy.find(batch, problem.w, lambda_, 1e-3, starts.copy())
+            b = problem.ascent(n_starts, **steps).find(batch, problem.w, lambda_, 1e-3, starts.copy())
             assert a[:2] == b[:2] and a[2].tolist() == b[2].tolist()
 
 
@@ -319,7 +320,7 @@ def test_results_have_the_same_bits_for_any_number_of_threads(n_starts):
 
     def attack():
         ascent = problem.ascent(n_starts, full_step_size=0.01, full_n_steps=50)
-        return ascent.attack_from(starts.copy(), batch, problem.w, 1e-3, np.inf)
+        return ascent.find(batch, problem.w, 1e-3, np.inf, starts.copy())
 
     before, found = numba.get_num_threads(), []
     try:
@@ -349,7 +350,7 @@ def test_results_have_the_same_bits_wherever_arrays_lie(d, n_starts):
             arrays[-1][...] = array
             at += array.size
         X, w, here = arrays
-        a = problem.ascent(n_starts, full_step_size=0.02).attack_from(here, first._replace(X=X), w, 0.1, np.inf)
+        a = problem.ascent(n_starts, full_step_size=0.02).find(first._replace(X=X), w, 0.1, np.inf, here)
         found.add((a[0], a[1], a[2].tobytes()))
     assert len(found) == 1
 
@@ -358,7 +359,7 @@ def test_results_have_the_same_bits_wherever_arrays_lie(d, n_starts):
 def test_an_attack_that_overflows_is_not_finite(scale):
     problem = Problem()
     batch, ascent = batch_of(problem.X, problem.sizes), problem.ascent(4, rng=np.random.default_rng(0))
-    regularizer, distance, _ = ascent.attack(batch, problem.w * scale, 2.0, np.inf)
+    regularizer, distance, _ = ascent.find(batch, problem.w * scale, 2.0, np.inf)
     assert not (np.isfinite(regularizer) and np.isfinite(distance))
 
 

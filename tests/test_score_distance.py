@@ -13,7 +13,7 @@ from small_tasks import make_task
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker, senstir_path
 from skfairrank._queries import centred
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, ExactGaps
-from skfairrank.adversaries._score_distance import effective_sizes
+from skfairrank.adversaries._exact import effective_sizes
 from skfairrank.inspection import invariance_regularizer
 from skfairrank.scores import LinearScore, MLPScore
 
@@ -51,8 +51,8 @@ def test_a_change_that_all_items_of_a_query_share_costs_nothing():
 def test_the_effective_size_is_the_most_of_all_corners(n):
     corners = np.array(list(itertools.product([-1.0, 1.0], repeat=n)))
     most = np.max(np.sum((corners - corners.mean(axis=1, keepdims=True)) ** 2, axis=1))
-    assert effective_sizes([n], "centered")[0] == pytest.approx(most)
-    assert effective_sizes([n], "squared")[0] == n
+    assert effective_sizes(np.array([n]), True)[0] == pytest.approx(most)
+    assert effective_sizes(np.array([n]), False)[0] == n
 
 
 # Closed forms

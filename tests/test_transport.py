@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels.attack import LARGEST_ASSIGNMENT
 from skfairrank.adversaries import Ascent
-from skfairrank.adversaries._pairing import Pairing
+from skfairrank.adversaries._ascent import Pairing
 
 
 class Batch(NamedTuple):

@@ -242,9 +242,9 @@ class LinearAscent(PreparedAscent):
     def find(self, batch, w, multiplier, most_spent, starts=None):
         """As `PreparedAscent.find`; given starts are overwritten.
 
-        With shared starts the first `n_starts` are those of queries of the size that comes first in the batch, the next `n_starts`
-        those of the next size that comes up, and so on; item i of a query takes start i modulo `n_starts` of its size. Without:
-        one for each row of the batch.
+        With shared starts the first `n_starts` are those of queries of the size that comes first in the batch, the next
+        `n_starts` those of the next size that comes up, and so on; item i of a query takes start i modulo `n_starts` of its size.
+        Without: one for each row of the batch.
         """
         size, by_path, by_query = self._paths_for(batch.offsets.tobytes())
         P, raw, settings, pairing = len(size), self.raw, self._settings, self.pairing

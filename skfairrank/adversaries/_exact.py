@@ -1,7 +1,8 @@
 """Suprema of the regulariser in closed form, for linear scores; and attacks on other scores within the same bounds.
 
 The fair metric has orthonormal rows b_r and numbers t_r (`shrink`): z(e) = e - sum_r t_r (b_r.e) b_r, and a move e costs
-||z(e)||^2 = e'Me. So M is (1 - t_r)^2 along row r, and the identity across all rows. Where t_r = 1 a move along b_r costs nothing.
+||z(e)||^2 = e'Me. So M is (1 - t_r)^2 along row r, and the identity across all rows. Where t_r = 1 a move along b_r costs
+nothing.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class ExactBudget(ExactAdversary):
 class ClosedForm:
     """The largest regulariser there is within bounds, as a function R of linear weights w.
 
-    Derived classes give `measure`, `dual_norm` and `minimize`. With `furthest`, `moves_items_alone` and `is_centered` they can also
+    Derived classes give `measure`, `dual_norm` and `minimize`. With `furthest`, `moves_items_alone` and `is_centered` they also
     attack other scores within the same bounds, and find a lower bound of the supremum: each step goes to the point of the bounds
     that the gradient at the present point prefers (Frank and Wolfe 1956), shorter and shorter. For linear scores the regulariser
     is convex in the moves, and the first steps lead to an extreme point.
@@ -201,7 +202,7 @@ class ClosedForm:
         return low, high
 
     def largest_regularizer(self, score, theta, X, offsets, rng) -> float:
-        """The largest mean over queries of 1/2 ||h(q) - h(q')||^2 that an attack finds; query k has ``X[offsets[k]:offsets[k + 1]]``."""
+        """The largest mean over queries of 1/2 ||h(q) - h(q')||^2 that an attack finds; query k begins at ``X[offsets[k]]``."""
         h, n_queries, best = score.values(theta, X), len(offsets) - 1, 0.0
         if self.moves_items_alone:
             low, high = self.score_bounds(score, theta, X, rng)

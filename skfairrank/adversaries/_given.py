@@ -143,8 +143,8 @@ class _AmongCandidates(Adversary):
 def best_response(gain, costs, price):
     """The candidate with the largest ``gain - price cost`` of each row, -1 where the row itself is better; and what that costs.
 
-    A candidate that costs nothing is better than the row itself also where there is nothing to gain: the two are then tied to each
-    other before training has told them apart.
+    A candidate that costs nothing is better than the row itself also where there is nothing to gain: the two are then tied to
+    each other before training has told them apart.
 
     Parameters
     ----------
