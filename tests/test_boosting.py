@@ -19,12 +19,12 @@ from sklearn.model_selection import GridSearchCV
 from xgboost import XGBRanker
 
 from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRBoostingRanker
+from skfairrank.adversaries._given import ListAdversary
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import ndcg_score
 from skfairrank.model_selection import QueryKFold
 from skfairrank.training import Batch
 from skfairrank.utilities import ERR, NDCG, AveragePrecision
-from skfairrank.adversaries._given import ListAdversary
 from skfairrank.wrappers._objective import FairObjective, SortedUtility, make_gradient_of_trees
 
 LIGHTGBM = LGBMRanker(n_estimators=15, num_leaves=5, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from small_tasks import make_task
 
 from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
-from skfairrank._kernels import closed_forms as kernels
 from skfairrank.adversaries import Ascent, ExactBox, ExactBudget, ExactGaps
 from skfairrank.inspection import invariance_regularizer
-from skfairrank.scores import MLPScore
+from skfairrank.scores import LinearScore, MLPScore
 
 pytestmark = pytest.mark.once
 

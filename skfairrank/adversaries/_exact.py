@@ -361,7 +361,7 @@ class _Splitting:
             follow = run.descend if tol > run.tol or seen else run.minimize
             z, seen = follow(self.objective, z, bounds, self.weights, tol), tol == run.tol
             v, off = self.weights(z), self.mismatch(z)
-            run.settle(v)
+            run.accept(v)
             furthest = np.abs(off).max(initial=0.0)
             self.duals = self.duals + self.penalty * off
             if furthest <= run.tol * np.abs(v).max() and tol == run.tol:
@@ -375,7 +375,7 @@ class _Splitting:
         else:
             run.converged = False
         # Directions whose y is zero lie in the kink; what the equation leaves of them is below the tolerance.
-        run.settle(_onto_kinks(v, self.directions[self.slopes(z) == 0.0], run.tol))
+        run.accept(_onto_kinks(v, self.directions[self.slopes(z) == 0.0], run.tol))
         return self.duals
 
 
@@ -477,7 +477,7 @@ class Budget(ClosedForm):
             return onto(run.minimize(projected, onto(v), None, onto, run.tol))
 
         if len(free) == 0 or self.radius == 0 or self.epsilon == 0:  # no kinks
-            run.settle(run.minimize(objective, run.start(objective), None, np.array, run.tol))
+            run.accept(run.minimize(objective, run.start(objective), None, np.array, run.tol))
             return
         v = run.start(lambda at: objective(at, _START_WIDTH / typical))
         for smoothing in (1e-4, 1e-5):
@@ -493,7 +493,7 @@ class Budget(ClosedForm):
                 candidates.append((within(projector, v), run.converged))
         finally:  # also where a callback or Ctrl-C ends one of these: what is best so far
             best, run.converged = min(candidates, key=lambda candidate: objective(candidate[0])[0])
-            run.settle(best)
+            run.accept(best)
 
 
 def budget_supremum(w, basis, shrink, sizes, shares, epsilon, radius):

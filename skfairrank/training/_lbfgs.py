@@ -143,7 +143,7 @@ class Run:
             if self.after_iteration(self.state):
                 raise _Stopped
 
-    def settle(self, v):
+    def accept(self, v):
         """Choose these variables: the last iteration, whatever it tried, is then theirs."""
         if self.iterations:
             self.iterations[-1] = self._iteration(v)
@@ -252,7 +252,7 @@ def solve(problem: Problem, state: TrainingState, *, tol, max_iter, after_iterat
     run = Run(utility, state, regularizer, problem.alpha, tol, max_iter, after_iteration)
     try:
         if regularizer.strength == 0:
-            run.settle(run.minimize(run.plain, run.start(run.plain), None, np.array, tol))
+            run.accept(run.minimize(run.plain, run.start(run.plain), None, np.array, tol))
         else:
             state.dual_variables = regularizer.minimize(run, dual_variables=state.dual_variables)
     except _Stopped:
