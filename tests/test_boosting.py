@@ -534,6 +534,14 @@ def test_the_budget_holds_to_the_last_bit(seed):
             assert adversary.choose(rng.normal(size=40), rng.normal(size=(3, 40))).query_distance <= epsilon
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.1, 0.5])
+def test_a_fit_never_spends_more_than_its_budget(epsilon):
+    """Case 44, in every round."""
+    ranker = fitted(metric=[[1.0, 0, 0]], epsilon=epsilon, rho=0.1)
+    spent = np.asarray(ranker.history_["query_distance"])
+    assert (spent <= epsilon).all() and (epsilon == 0 or spent.max() > 0.5 * epsilon)
+
+
 def test_a_search_cuts_hypothetical_rows_with_their_rows():
     ranker = SenSTIRBoostingRanker(clone(LIGHTGBM).set_params(n_estimators=3), random_state=0)
     with sklearn.config_context(enable_metadata_routing=True):

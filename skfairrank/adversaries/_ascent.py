@@ -345,9 +345,9 @@ class ConstrainedAscent(GeneralAscent):
     projected, step by step. A query whose attack gains less than it costs stays where it is.
     """
 
-    def __init__(self, *given):
-        *given, self.constraints = given
-        super().__init__(*given)
+    def __init__(self, adversary, n_numbers, score, metric, rho, rng, constraints):
+        super().__init__(adversary, n_numbers, score, metric, rho, rng)
+        self.constraints = constraints
         #: Orthonormal rows that span the directions.
         self.span = orthonormal_rows(self.raw[self.raw.any(axis=1)], 1e-10)
 

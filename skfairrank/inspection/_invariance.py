@@ -27,8 +27,9 @@ def invariance_regularizer(
     r"""How unfair scores are: the largest mean :math:`\frac12 \|h(q) - h(q')\|^2` over hypothetical queries q'.
 
     Items of q are moved one by one, x' = x + s + e, and stay paired with themselves. Which moves there are says the adversary.
-    For linear scores `ExactBudget`, `ExactBox` and `ExactGaps` have the value in closed form (docs/exact.md). An attack finds a
-    lower bound of it, for scores of every kind.
+    For linear scores `ExactBudget`, `ExactBox` and `ExactGaps` have the value in closed form (docs/exact.md). An attack works for
+    scores of every kind and finds a lower bound of the value, never a bound from above: a small value that an attack finds proves
+    nothing.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def invariance_regularizer(
         As for `skfairrank.SenSTIRRanker`. Of `Ascent` and `GapsAscent` the mean d_Q is at most `epsilon`, and "train" as
         `feature_range` is the range of X.
     method : {"auto", "ascent"}, default="auto"
-        "auto": in closed form where there is one. "ascent": by an attack, within the same bounds.
+        "auto": in closed form where there is one. "ascent": the lower bound that an attack finds within the same bounds.
     random_state : None, int, RandomState or Generator
         For the starts of an attack.
 
