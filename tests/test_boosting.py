@@ -537,7 +537,7 @@ def test_the_budget_holds_to_the_last_bit(seed):
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.1, 0.5])
 def test_a_fit_never_spends_more_than_its_budget(epsilon):
     """Case 44, in every round."""
-    ranker = fitted(metric=[[1.0, 0, 0]], epsilon=epsilon, rho=0.1)
+    ranker = fitted(hypotheticals=lambda rows: -exchanged(rows), metric=[[0, 0, 1.0]], epsilon=epsilon, rho=0.1)
     spent = np.asarray(ranker.history_["query_distance"])
     assert (spent <= epsilon).all() and (epsilon == 0 or spent.max() > 0.5 * epsilon)
 
