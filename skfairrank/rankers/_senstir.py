@@ -53,7 +53,7 @@ class Invariance(Regularizer):
     def minimize(self, run, dual_variables=None):
         if not self.prepared.is_closed_form:
             super().minimize(run)
-        return self.prepared.minimize(run, self.strength, forces=dual_variables)
+        return self.prepared.minimize(run, self.strength, dual_variables)
 
 
 def _warn_if_directions_miss_the_groups(metric):
