@@ -6,21 +6,15 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import scipy.stats
-import sklearn
 from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairrank import GapBoostingRanker, PlackettLuceRanker, QueryRanker
-from skfairrank.model_selection import QueryKFold
 
 LIGHTGBM = LGBMRanker(n_estimators=8, num_leaves=5, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)
 
@@ -171,49 +165,12 @@ def test_one_group_only_leaves_the_plain_model_with_a_warning():
     np.testing.assert_array_equal(ranker.predict(X), QueryRanker(LIGHTGBM).fit(X, Y, qid=QID).predict(X))
 
 
-def test_codes_of_groups_can_be_said_to_be_classes():
-    codes = np.arange(len(X)) % 4
-    with pytest.warns(UserWarning, match="categorical=True in GapBoostingRanker"):
-        numbers = gaps(X, codes)
-    classes = gaps(X, codes, categorical=True)
-    assert (classes[:4] > numbers[:4]).all()
-    np.testing.assert_array_equal(classes, gaps(X, codes.astype(str)))
-
-
-@pytest.mark.parametrize(
-    "attribute, message",
-    [
-        (None, "sensitive_features is missing"),
-        (GROUP[:-1], "239 entries for 240 rows"),
-        (np.where(np.arange(240) == 3, np.nan, 1.0), "missing values"),
-        ("sex", r"is the text 'sex'.*X\['sex'\]"),
-    ],
-)
-def test_attributes_that_do_not_fit_are_refused(attribute, message):
-    with pytest.raises(ValueError, match=message):
-        GapBoostingRanker(LIGHTGBM, strength=0.0).fit(X, Y, qid=QID, sensitive_features=attribute)
-
-
 @pytest.mark.parametrize(
     "convert",
-    [
-        lambda Z: Z.astype(np.float64, order="F"),
-        pd.DataFrame,
-        lambda Z: pd.DataFrame(Z).astype("Float64"),
-        sp.csr_matrix,
-        sp.csc_array,
-        lambda Z: pl.DataFrame(Z, schema=[str(j) for j in range(5)]),
-        lambda Z: pa.table({str(j): Z[:, j] for j in range(5)}),
-    ],
+    [lambda Z: pd.DataFrame(Z).astype("Float64"), sp.csc_array, lambda Z: pl.DataFrame(Z, schema=list("abcde"))],
 )
 def test_gaps_are_those_of_any_container(convert):
-    try:
-        found = gaps(convert(X), GROUP)
-    except AttributeError as error:
-        if "feature_names_in_" not in str(error):
-            raise
-        pytest.skip(f"this LightGBM takes no such frames: {error}")
-    np.testing.assert_allclose(found, gaps(X, GROUP), rtol=1e-12)
+    np.testing.assert_allclose(gaps(convert(X), GROUP), gaps(X, GROUP), rtol=1e-12)
 
 
 # What the libraries do with the weights
@@ -272,16 +229,7 @@ def test_catboost_has_them_as_feature_weights_without_noise(own):
     np.testing.assert_array_equal(ranker.predict(frame), by_hand.predict(frame))
 
 
-def test_noise_that_catboosts_user_asks_for_stays():
-    kw = {"qid": QID, "sensitive_features": GROUP}
-    assert GapBoostingRanker(catboost(random_strength=2)).fit(X, Y, **kw).estimator_.get_param("random_strength") == 2
-    plain = GapBoostingRanker(catboost(), strength=0.0).fit(X, Y, **kw)
-    assert plain.estimator_.get_param("random_strength") is None
-
-
-@pytest.mark.parametrize(
-    "model", [Ridge(), PlackettLuceRanker(), make_pipeline(StandardScaler(), LIGHTGBM), FrozenEstimator(LIGHTGBM)]
-)
+@pytest.mark.parametrize("model", [PlackettLuceRanker(), make_pipeline(StandardScaler(), LIGHTGBM)])
 def test_models_that_weigh_no_columns_are_refused(model):
     with pytest.raises(ValueError, match="LightGBM|LGBMRanker"):
         GapBoostingRanker(model).fit(X, Y, qid=QID, sensitive_features=GROUP)
@@ -292,9 +240,6 @@ def test_a_strength_that_leaves_nothing_is_refused():
         GapBoostingRanker(LIGHTGBM, strength=1e4).fit(X[:, :2], Y, qid=QID, sensitive_features=GROUP)
     left = GapBoostingRanker(LIGHTGBM, strength=1e4).fit(X, Y, qid=QID, sensitive_features=GROUP)  # the constant column
     assert left.estimator_.feature_importances_.sum() == 0
-    for strength in (-1.0, np.nan, "much"):
-        with pytest.raises(ValueError, match="strength"):
-            GapBoostingRanker(LIGHTGBM, strength=strength).fit(X, Y, qid=QID, sensitive_features=GROUP)
 
 
 # At home in scikit-learn
@@ -318,17 +263,6 @@ def test_a_data_frame_with_categories_and_missing_values():
     np.testing.assert_array_equal(twin.predict(frame), ranker.predict(frame))
     np.testing.assert_array_equal(clone(ranker).fit(frame, y, qid=qid, sensitive_features=sex).gaps_, ranker.gaps_)
     assert ranker.rank(frame, qid=qid).max() == 8
-
-
-def test_it_is_searched_over_like_any_ranker():
-    frame, y, qid, sex = frame_task()
-    grid = {"strength": [0.0, 5.0], "gap": ["standardized", "ks"], "estimator__num_leaves": [3]}
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(GapBoostingRanker(LIGHTGBM), grid, cv=QueryKFold(2), error_score="raise")
-        search.fit(frame, y, qid=qid, sensitive_features=sex)
-        assert len(search.cv_results_["params"]) == 4
-        step = make_pipeline(StandardScaler(), GapBoostingRanker(LIGHTGBM))
-        assert step.fit(X, Y, qid=QID, sensitive_features=GROUP).predict(X).shape == (len(X),)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import sklearn
 from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -163,14 +162,8 @@ def test_a_disparity_that_asks_for_nothing_is_warned_of():
 
 
 def test_only_chance_has_no_disparity():
-    with pytest.raises(
-        ValueError, match="max_disparity=0 can't be reached.*between 0, which only chance has, and 0.*sort"
-    ):
+    with pytest.raises(ValueError, match="max_disparity=0 can't be reached: at temperatures from .* it is at least"):
         chosen(group=GROUP, max_disparity=0)
-    with pytest.raises(
-        ValueError, match="max_disparity=1e-300 can't be reached: at temperatures from .* it is at least"
-    ):
-        chosen(group=GROUP, max_disparity=1e-300)
 
 
 def test_a_bound_on_the_disparity_needs_groups():
@@ -206,14 +199,14 @@ def test_queries_without_relevant_rows_and_of_one_row_are_left_out():
         chosen(y=np.zeros(len(Y)), max_ndcg_loss=0.02)
 
 
-def test_very_small_losses_reach_beyond_the_curve():
-    """Two scores of each query are nearly equal, others far: the grid in units of all scores is too coarse for them."""
-    s = np.array([0.0, 1.0, 1.0 + 1e-7])
+def test_nearly_equal_scores_ask_for_low_temperatures():
+    """Two scores of each query are nearly equal, and another one lies far from them."""
+    s = np.array([0.0, 1.0, 1.0 + 1e-4])
     X, y, qid = np.tile(s, 5)[:, None], np.tile([0, 1, 2], 5), np.repeat(np.arange(5), 3)
     ranker = chosen(X, y, qid, max_ndcg_loss=1e-3)
     s = X[:, 0] / ranker.temperature_
     loss = ndcg_score(y, s, qid=qid) - stochastic_ndcg_score(y, s, qid=qid, n_samples="exact")
-    assert ranker.temperature_ < 1e-6 and loss == pytest.approx(1e-3, rel=1e-3)
+    assert ranker.temperature_ < 1e-3 and loss == pytest.approx(1e-3, rel=1e-3)
 
 
 # Held-out queries
@@ -247,12 +240,8 @@ BOOSTED = LGBMRanker(n_estimators=5, num_leaves=4, min_child_samples=5, random_s
     [
         lambda: BOOSTED,
         Ridge,
-        lambda: SenSTIRRanker(adversary="gaps", max_iter=20, random_state=0),
-        lambda: make_pipeline(StandardScaler(), QueryRanker(BOOSTED)),
+        lambda: SenSTIRRanker(adversary="gaps", max_iter=5, random_state=0),
         lambda: make_pipeline(QueryScaler(), PlackettLuceRanker(max_iter=20, random_state=0)),
-        lambda: GridSearchCV(
-            QueryRanker(Ridge()), {"estimator__alpha": [1.0, 10.0]}, cv=QueryKFold(2), scoring=ndcg_scorer
-        ),
     ],
 )
 def test_any_ranker_has_a_temperature(make):
@@ -267,21 +256,8 @@ def test_any_ranker_has_a_temperature(make):
     np.testing.assert_array_equal(twin.predict(X, qid=QID), scores)
 
 
-def test_it_is_searched_over_like_any_ranker():
-    grid = {"max_ndcg_loss": [0.01, 0.05], "estimator__alpha": [1.0, 10.0]}
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = TemperatureRanker(Ridge(), max_ndcg_loss=0.01, max_disparity=0.5, cv=2)
-        with pytest.warns(UserWarning, match="asks for nothing"):
-            search = GridSearchCV(model, grid, cv=QueryKFold(2), error_score="raise")
-            search.fit(X, Y, qid=QID, sensitive_features=GROUP)
-        pipe = make_pipeline(StandardScaler(), TemperatureRanker(Ridge(), max_ndcg_loss=0.01, cv=2))
-        assert np.isfinite(pipe.fit(X, Y, qid=QID).predict(X)).all()
-    assert len(search.cv_results_["params"]) == 4
-
-
-@pytest.mark.parametrize("wrap", [lambda ranker: ranker, lambda ranker: make_pipeline(StandardScaler(), ranker)])
-def test_ranks_have_no_temperature(wrap):
-    ranker = wrap(FAStarRanker(Ridge(), protected=1, p=0.5))
+def test_ranks_have_no_temperature():
+    ranker = make_pipeline(StandardScaler(), FAStarRanker(Ridge(), protected=1, p=0.5))
     with pytest.raises(TypeError, match="orders rows by their groups.*the ranker within"):
         TemperatureRanker(ranker, max_ndcg_loss=0.02).fit(X, Y, qid=QID, sensitive_features=GROUP)
 
@@ -310,19 +286,6 @@ def test_the_display_draws_the_curve_and_its_bounds(plt):
     assert display.axes_[1].get_xlabel() == "temperature" and display.ax_.get_xscale() == "log"
 
 
-def test_the_display_takes_axes_pipelines_and_searches(plt):
-    ranker = chosen(max_ndcg_loss=0.05)
-    _, ax = plt.subplots()
-    display = TemperatureDisplay.from_estimator(ranker, ax=ax, color="red")
-    assert display.ax_ is ax and display.lines_["ndcg"].get_color() == "red" and list(display.bound_lines_) == ["ndcg"]
-    pipe = make_pipeline(StandardScaler(), ranker)
-    assert TemperatureDisplay.from_estimator(pipe).temperature == ranker.temperature_
-    with pytest.raises(ValueError, match="QueryRanker has no curve_"):
-        TemperatureDisplay.from_estimator(QueryRanker(Ridge()).fit(X, Y, qid=QID))
-    with pytest.raises(NotFittedError):
-        TemperatureDisplay.from_estimator(TemperatureRanker(Ridge(), max_ndcg_loss=0.1))
-
-
 # Wrong calls, other tables
 
 
@@ -332,22 +295,15 @@ def test_wrong_calls_are_refused():
             chosen(group=GROUP, **bounds)
     with pytest.raises(ValueError, match="between 0 and 0. Give a smaller one"):
         chosen(y=np.ones(len(Y)), max_ndcg_loss=0.02)
-    with pytest.raises(ValueError, match="30 entries for 180 rows"):
-        chosen(qid=QID[:30], max_ndcg_loss=0.01)
     with pytest.raises(ValueError, match="cv cuts queries"):
         TemperatureRanker(Ridge(), max_ndcg_loss=0.02, cv=KFold(3)).fit(X, Y, qid=QID)
-    with pytest.raises(ValueError, match="does not hand query ids to the LGBMRanker"):
-        TemperatureRanker(make_pipeline(StandardScaler(), BOOSTED), max_ndcg_loss=0.01).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="give y as"):
         TemperatureRanker(LogisticRegression(), max_ndcg_loss=0.01).fit(X, Y.astype(str), qid=QID)
 
 
-@pytest.mark.parametrize(
-    "convert", [lambda Z: pl.DataFrame(Z, schema=list("abc")), lambda Z: pa.table(dict(zip("abc", Z.T)))]
-)
-def test_frames_of_other_libraries(convert):
+def test_frames_of_other_libraries():
     expected = TemperatureRanker(Ridge(), max_ndcg_loss=0.02, cv=2).fit(X, Y, qid=QID)
     found = TemperatureRanker(Ridge(), max_ndcg_loss=0.02, cv=list(QueryKFold(2).split(X, qid=QID)))
-    found.fit(convert(X), Y.tolist(), qid=pd.Series(QID), sensitive_features=pl.Series(GROUP))
-    np.testing.assert_allclose(found.predict(convert(X)), expected.predict(X), rtol=1e-6)
-    assert found.n_features_in_ == 3 and found.n_queries_ == 30
+    table = pa.table(dict(zip("abc", X.T)))
+    found.fit(table, Y.tolist(), qid=pd.Series(QID), sensitive_features=pl.Series(GROUP))
+    np.testing.assert_allclose(found.predict(table), expected.predict(X), rtol=1e-6)

@@ -6,23 +6,24 @@ import copy
 import inspect
 import warnings
 from collections.abc import Mapping
-from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from skfairrank._checks import as_values
 from skfairrank._queries import Queries, queries_in_fit
 from skfairrank.metrics._predictions import asks_for, check_classes, is_a_classifier, ranking_scores, unwrapped
 from skfairrank.rankers._plackett_luce import RankingMixin
-from skfairrank.wrappers._catboost import CatBoost
-from skfairrank.wrappers._library import Library
+from skfairrank.wrappers._library import CatBoost, Library
 from skfairrank.wrappers._lightgbm import LightGBM
-from skfairrank.wrappers._rows import as_rows, by_query, by_query_if_per_row
 from skfairrank.wrappers._xgboost import XGBoost
 
 LIBRARIES: dict[str, Library] = {"lightgbm": LightGBM(), "xgboost": XGBoost(), "catboost": CatBoost()}
@@ -37,6 +38,7 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
     _parameter_constraints: dict = {"estimator": [HasMethods(["fit", "predict"])]}
 
     estimator: object
+    estimator_: Any
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -52,31 +54,58 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         check_labels(self.estimator, y)
         return X, y, queries_in_fit(qid, _num_samples(X))
 
+    def predict(self, X):
+        """Scores, higher is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n_rows, n_features)
+
+        Returns
+        -------
+        scores : ndarray of float, shape (n_rows,)
+            What the fitted model predicts.
+        """
+        return self._inner_scores(X)
+
     def _inner_scores(self, X, *, qid=None, sensitive_features=None) -> np.ndarray:
         """Scores of the fitted estimator."""
         check_is_fitted(self, "estimator_")
         X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        with silent_of_made_up_names(self.estimator_):
+        X = as_known(X, self.estimator_)
+        with warnings.catch_warnings():  # LightGBM before 4.7 makes names up in `fit`, and misses them here
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
             scores = ranking_scores(self.estimator_, X, qid=qid, sensitive_features=sensitive_features)
         if len(scores) != _num_samples(X):
             name = type(self.estimator_).__name__
             raise ValueError(f"{name} gave {len(scores)} scores for {_num_samples(X)} rows of X.")
         return scores
 
-    def _evaluation(self, estimator, argument, arguments: dict, read=as_rows) -> dict:
+    def _evaluation(self, estimator, argument, arguments: dict) -> dict:
         """The arguments of an estimator's `fit`, in which evaluation sets are as its library wants them."""
-        eval_set, eval_qid = arguments.get("eval_set"), arguments.get("eval_qid")
-        arguments = {name: value for name, value in arguments.items() if name != "eval_qid"}
-        library, taken = library_of(estimator), inspect.signature(estimator.fit).parameters
-        if eval_set is None or (argument is None and "eval_X" not in taken):
+        for name in ("eval_group", "eval_X", "eval_y"):  # what libraries call them
+            if name in arguments:
+                raise ValueError(
+                    f"{name} is made of eval_set and eval_qid, whatever the library calls them: pass eval_set=[(X, y)] and "
+                    "eval_qid=[qid], rows in any order."
+                )
+        arguments = dict(arguments)
+        eval_set, eval_qid = arguments.get("eval_set"), arguments.pop("eval_qid", None)
+        if eval_set is None:
             return arguments
-        if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple):
+        if isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple):
             eval_set, eval_qid = [eval_set], None if eval_qid is None else [eval_qid]
-        _check_pairs(eval_set)
+        if not isinstance(eval_set, list | tuple) or not all(
+            isinstance(p, list | tuple) and len(p) == 2 for p in eval_set
+        ):
+            raise ValueError(
+                f"eval_set holds a {type(eval_set).__name__} that is no list of pairs, whose rows can be sorted by query: give "
+                "eval_set=[(X, y)] and eval_qid=[qid], rows in any order. They become what the library wants."
+            )
         if argument is None:
             eval_qid = [np.zeros(_num_samples(y)) for _, y in eval_set]
-        if eval_qid is None or len(eval_qid) != len(eval_set) or any(ids is None for ids in eval_qid):
+        if eval_qid is None or len(eval_qid) != len(eval_set):
             found = "none" if eval_qid is None else len(eval_qid)
             raise ValueError(
                 f"eval_set has {len(eval_set)} evaluation sets and eval_qid {found}: give eval_qid=[qid, ...], for each "
@@ -84,21 +113,21 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
             )
         Xs, ys, queries = [], [], []
         for k, ((X, y), ids) in enumerate(zip(eval_set, eval_qid)):
-            X = read(X)
+            X = as_rows(X)
             validate_data(self, X, reset=False, skip_check_array=True)
             queries.append(Queries.from_qid(ids, _num_samples(X), name=f"eval_qid[{k}]"))
-            Xs.append(by_query(X, queries[k]))
+            Xs.append(by_query(as_known(X, estimator), queries[k]))
             ys.append(by_query(as_labels(y, X, name=f"y of eval_set[{k}]"), queries[k]))
+        library = library_of(estimator)
         for name in library.per_eval_set:
             values = arguments.get(name)
-            if values is None:
-                continue
             if isinstance(values, Mapping):  # LightGBM takes them by the number of the set
                 values = [values.get(k) for k in range(len(Xs))]
-            if not isinstance(values, list | tuple) or len(values) != len(Xs):
-                raise ValueError(f"{name} is no list of {len(Xs)} entries: give one for each evaluation set.")
-            arguments[name] = [by_query_if_per_row(v, queries[k], f"{name}[{k}]") for k, v in enumerate(values)]
+            if values is not None:
+                check_consistent_length(values, Xs)
+                arguments[name] = [by_query_if_per_row(v, queries[k], f"{name}[{k}]") for k, v in enumerate(values)]
         known = estimator.get_params() | arguments
+        taken = inspect.signature(estimator.fit).parameters
         return arguments | library.evaluation(argument, Xs, ys, queries, taken, known)
 
 
@@ -157,21 +186,74 @@ def check_labels(estimator, y, *, is_fitted: bool = False) -> None:
         check_classes(estimator, getattr(estimator, "classes_", y) if is_fitted else y)
 
 
-@contextmanager
-def silent_of_made_up_names(estimator):
-    """Without the model's warning of missing feature names, where it has made them up; real ones are checked beforehand."""
-    with warnings.catch_warnings():
-        if library_of(estimator).makes_up_names:
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        yield
+# Rows of tables and columns of any kind
 
 
-def _check_pairs(eval_set) -> None:
-    """Raise ValueError where evaluation sets are not pairs (X, y)."""
-    sets = eval_set if isinstance(eval_set, list | tuple) else [eval_set]
-    wrong = [type(pair).__name__ for pair in sets if not isinstance(pair, list | tuple) or len(pair) != 2]
-    if wrong or sets is not eval_set:
+def as_rows(X):
+    """X as a table whose rows can be taken: frames and arrays stay what they are.
+
+    Raises
+    ------
+    ValueError
+        If it has not two dimensions, or no rows or columns.
+    """
+    if hasattr(X, "tocsr"):
+        X = sparse.csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays
+    X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    if len(X.shape) != 2:
         raise ValueError(
-            f"eval_set holds a {wrong[0] if wrong else type(eval_set).__name__}, whose rows can't be sorted by query: give "
-            "eval_set=[(X, y)] and eval_qid=[qid], rows in any order. They become what the library wants."
+            f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data: one row for each item, "
+            "X.reshape(-1, 1) if there is one feature, X.reshape(1, -1) if there is one item."
         )
+    if 0 in X.shape:
+        what = "sample" if X.shape[0] == 0 else "feature"
+        raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
+    return X
+
+
+def as_known(X, estimator):
+    """A table as the boosting libraries know it: to their estimators frames of other kinds go as frames of pandas."""
+    is_other_frame = hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame)
+    return X.to_pandas() if is_other_frame and library_of(estimator) is not OTHER else X
+
+
+def take(values, rows):
+    """Rows of a table or a column of any kind; None stays None."""
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        return values.take(rows)
+    return None if values is None else _safe_indexing(values, rows)
+
+
+def by_query(values, queries: Queries):
+    """Rows sorted by query."""
+    return values if queries.is_grouped else take(values, queries.order)
+
+
+def by_query_if_per_row(values, queries: Queries, name: str):
+    """An argument of `fit`, sorted by query where it has one entry per row.
+
+    Raises
+    ------
+    ValueError
+        If it has as many entries as there are rows, in no order.
+    """
+    try:
+        is_per_row = not isinstance(values, str | bytes) and _num_samples(values) == queries.n_rows
+    except TypeError:
+        is_per_row = False
+    if not is_per_row:
+        return values
+    if isinstance(values, list | tuple):
+        return by_query(list(values), queries)
+    if len(getattr(values, "shape", ())) == 2:
+        return by_query(values, queries)
+    column = as_values(values)  # every library takes an array
+    if column.dtype == object and pd.api.types.is_numeric_dtype(getattr(values, "dtype", None)):
+        # pandas' nullable numbers; before pandas 3 they come as objects.
+        column = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if column.ndim == 0 or isinstance(values, Mapping):
+        raise ValueError(
+            f"{name} is a {type(values).__name__} with as many entries as there are rows ({queries.n_rows}), which does not "
+            "say which row has which: give a list, an array or a column, in the order of the rows of X."
+        )
+    return by_query(column, queries)

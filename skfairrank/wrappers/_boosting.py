@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairrank._candidates import is_same, warn_of_no_effect
 from skfairrank._checks import check_relevance, names_queries, stores_parameters
@@ -19,12 +18,10 @@ from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.rankers._fitting import warn_if_nothing_can_be_learned
 from skfairrank.training import Batch
 from skfairrank.utilities import UTILITIES, make_utility
-from skfairrank.wrappers._base import Wrapper, library_of, silent_of_made_up_names
-from skfairrank.wrappers._objective import FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
+from skfairrank.wrappers._base import Wrapper, library_of
+from skfairrank.wrappers._objective import Blocks, FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
 from skfairrank.wrappers._query_ranker import query_argument
-from skfairrank.wrappers._rows import Blocks, as_known, as_rows
 
-_N_REPORTS = 20
 _REMEDIES = {
     "sample_weight": "rows of a query have no weights of their own; whole queries have, query_weight",
     "eval_metric": "evaluation sets are judged by `utility`, and by metrics that the model's own parameters name",
@@ -71,8 +68,6 @@ class SenSTIRBoostingRanker(Wrapper):
         How far steps along directions lead, in units of the directions, where `hypotheticals` is None.
     random_state : None, int, RandomState or Generator, default=None
         For the sampled rankings. An int makes `fit` repeatable; the model has a random state of its own.
-    verbose : int, default=0
-        Print progress.
 
     Attributes
     ----------
@@ -133,7 +128,6 @@ class SenSTIRBoostingRanker(Wrapper):
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "subspace_radius": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
     }
 
     @stores_parameters
@@ -150,7 +144,6 @@ class SenSTIRBoostingRanker(Wrapper):
         n_samples=32,
         subspace_radius=1.0,
         random_state=None,
-        verbose=0,
     ): ...
 
     @names_queries
@@ -207,7 +200,7 @@ class SenSTIRBoostingRanker(Wrapper):
         X, y, queries = self._check_training_data(X, y, qid)
         y, model = check_relevance(y), clone(self.estimator)
         fit_params |= {} if eval_set is None else {"eval_set": eval_set, "eval_qid": eval_qid}
-        fit_params = self._evaluation(model, query_argument(model), fit_params, read=lambda X: as_known(as_rows(X)))
+        fit_params = self._evaluation(model, query_argument(model), fit_params)
         weight = queries.weights(query_weight)
         weight = np.ones(queries.n_queries) if weight is None else weight / weight.mean()
         sets = self._hypothetical_sets(X, y, sensitive_features, X_hypothetical, library)
@@ -216,7 +209,7 @@ class SenSTIRBoostingRanker(Wrapper):
             distances = self._distances(X, sets, queries)
             rho, epsilon = float(self.rho), float(self.epsilon)
             adversary = ListAdversary(distances, queries.sizes, weight, rho=rho, epsilon=epsilon)
-        objective = self._objective(y, queries, weight, adversary, library.n_rounds(model))
+        objective = self._objective(y, queries, weight, adversary)
         metric = SortedUtility(make_utility(self.utility))
         arguments = Blocks(X, queries, sets), queries.group(y), queries.sizes, objective, metric, fit_params
         self.estimator_ = library.boost(model, *arguments)
@@ -242,7 +235,7 @@ class SenSTIRBoostingRanker(Wrapper):
                 raise TypeError(f"fit of {owner} takes no {name}: {_REMEDIES.get(name, passed)}.")
         return library
 
-    def _objective(self, y, queries, weight, adversary, n_rounds) -> FairObjective:
+    def _objective(self, y, queries, weight, adversary) -> FairObjective:
         """What the trees are grown on."""
         tables = make_utility(self.utility).tables(queries.group(y), queries.offsets)
         gradient = make_gradient_of_trees(self.gradient, int(self.n_samples))
@@ -259,8 +252,7 @@ class SenSTIRBoostingRanker(Wrapper):
             key=np.uint64(0),
             utility=tables.utility,
         )
-        report = _reports(type(self).__name__, n_rounds) if self.verbose else None
-        return FairObjective(batch, tables.discount, gradient, adversary, as_generator(self.random_state), report)
+        return FairObjective(batch, tables.discount, gradient, adversary, as_generator(self.random_state))
 
     def _hypothetical_sets(self, X, y, sensitive_features, X_hypothetical, library):
         """Sets of hypothetical rows by name, made whenever they are iterated over."""
@@ -302,34 +294,3 @@ class SenSTIRBoostingRanker(Wrapper):
                 "pass X_hypothetical or sensitive_features to fit, or give a metric with directions; or set rho=0."
             )
         return Hypotheticals(directions=True, gaps=self.metric is None, subspace_radius=self.subspace_radius)
-
-    def predict(self, X, **predict_params):
-        """Scores, higher is better.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n_rows, n_features)
-        **predict_params
-            Arguments of the model's own `predict`, such as LightGBM's `num_iteration` or XGBoost's `iteration_range`.
-
-        Returns
-        -------
-        scores : ndarray of float, shape (n_rows,)
-        """
-        check_is_fitted(self)
-        X = as_known(as_rows(X))
-        validate_data(self, X, reset=False, skip_check_array=True)
-        with silent_of_made_up_names(self.estimator_):
-            return self.estimator_.predict(X, **predict_params)
-
-
-def _reports(name: str, n_rounds: int):
-    """A function that prints progress now and then."""
-
-    def report(history) -> None:
-        done = len(history["utility"])
-        if done % max(1, -(-n_rounds // _N_REPORTS)) == 0 or done == n_rounds:
-            last = "  ".join(f"{key} {history[key][-1]:.4g}" for key in ("utility", "regularizer", "lambda"))
-            print(f"[{name}] round {done}/{n_rounds}  {last}", flush=True)
-
-    return report

@@ -14,9 +14,8 @@ from skfairrank._checks import names_queries, warn_caller
 from skfairrank._sensitive import read_attributes
 from skfairrank.fair_metrics._gaps import GAPS, column_gap
 from skfairrank.wrappers._base import library_of
-from skfairrank.wrappers._library import NEGLIGIBLE, parameters_of
+from skfairrank.wrappers._library import NEGLIGIBLE, columns_of, parameters_of
 from skfairrank.wrappers._query_ranker import QueryRanker
-from skfairrank.wrappers._rows import columns_of
 
 
 class GapBoostingRanker(QueryRanker):

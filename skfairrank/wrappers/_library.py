@@ -1,16 +1,16 @@
-"""What wrappers ask of a library of rankers; `_lightgbm`, `_xgboost` and `_catboost` are the records of three of them."""
+"""What wrappers ask of a library of rankers: CatBoost's record, and beside it those of `_lightgbm` and `_xgboost`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from skfairrank._queries import Queries
-from skfairrank.wrappers._rows import columns_of
 
 NEGLIGIBLE = 1e-30  # smaller weights become 0; LightGBM can't read numbers much smaller than that
 _OF_QUERIES = re.compile("rank|ndcg|pair|query|lambdamart|stochasticfilter|groupquantile", re.IGNORECASE)
@@ -80,10 +80,6 @@ class Library:
         return None
 
     # `fit` with the library's own objective
-
-    def prepared(self, arguments: dict, queries: Queries) -> dict:
-        """Arguments of a ranker's `fit`, whose rows are sorted by query."""
-        return arguments
 
     def evaluation(self, argument, Xs, ys, queries: list[Queries], taken, known: dict) -> dict:
         """Arguments of `fit` for evaluation sets that are sorted by query.
@@ -162,17 +158,13 @@ class Library:
                 if any(fnmatch(name, pattern) for pattern in patterns) and (callable(value) or value not in allowed):
                     raise ValueError(f"{name}={value!r} of {self.name} can't be had in {owner}: {reason}.")
 
-    def n_rounds(self, estimator) -> int:
-        """How many trees will be grown."""
-        raise NotImplementedError
-
     def boost(self, model, blocks, y: np.ndarray, sizes: np.ndarray, objective, metric, arguments: dict):
         """Fit a fresh clone with a foreign objective; afterwards it has the user's parameters again.
 
         Parameters
         ----------
         model : estimator
-        blocks : skfairrank.wrappers._rows.Blocks
+        blocks : skfairrank.wrappers._objective.Blocks
             The rows, sorted by query, and block by block their hypothetical rows.
         y : ndarray, shape (n_rows,)
         sizes : ndarray of int64, shape (n_queries,)
@@ -221,3 +213,47 @@ def own_weights(given, name: str, columns: pd.Index) -> np.ndarray:
             )
         own[:] = given
     return own.to_numpy()
+
+
+def columns_of(X, absent: float = 0.0) -> Iterator[pd.Series]:
+    """The columns of X one by one, each with the dtype that its values have; `absent` is what a sparse X leaves out."""
+    if sparse.issparse(X):
+        X = X.tocsc()
+    for j in range(X.shape[1]):
+        if isinstance(X, pd.DataFrame):
+            column = X.iloc[:, j]
+        elif sparse.issparse(X):
+            column = pd.Series(np.full(X.shape[0], absent))
+            entries = slice(*X.indptr[j : j + 2])
+            column[X.indices[entries]] = X.data[entries]
+        else:
+            column = pd.Series(np.asarray(X[:, j]))
+        column = column.infer_objects() if column.dtype == object else column
+        yield column.astype(np.float64) if pd.api.types.infer_dtype(column, skipna=True) == "decimal" else column
+
+
+class CatBoost(Library):
+    """Its ranker takes no rows without gradient, so there is no `boost`."""
+
+    name, ranker = "CatBoost", "CatBoostRanker"
+    objectives = ("loss_function", "objective")
+    models = ("init_model",)
+    not_per_row = ("cat_features", "text_features", "embedding_features")
+    row_numbers = ("pairs", "graph", "pairs_weight")
+    categorical = ("cat_features",)
+    column_weights = ("feature_weights",)
+    column_sampling = ("rsm", "colsample_bylevel")
+
+    def evaluation(self, argument, Xs, ys, queries, taken, known):
+        from catboost import Pool  # only a pair without queries could be passed otherwise
+
+        columns = {name: known.get(name) for name in self.not_per_row}
+        ids = [None if argument is None else of_queries(argument, groups) for groups in queries]
+        return {"eval_set": [Pool(X, y, group_id=group_id, **columns) for X, y, group_id in zip(Xs, ys, ids)]}
+
+    def weigh_columns(self, estimator, weights, arguments):
+        arguments = super().weigh_columns(estimator, weights, arguments)
+        # Noise makes some gains negative before they are weighed, and these become the better, the smaller the weight.
+        if parameters_of(estimator).get("random_strength") is None:
+            estimator.set_params(random_strength=0)
+        return arguments

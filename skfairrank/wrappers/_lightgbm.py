@@ -59,24 +59,18 @@ class LightGBM(Library):
             return column.fillna(0)
         return column.where(np.abs(column) > _ZERO) if parameters.get("zero_as_missing") else column
 
-    def n_rounds(self, estimator):
-        return int(estimator.get_params()["n_estimators"])
-
     def boost(self, model, blocks, y, sizes, objective, metric, arguments):
         parameters = model.get_params()
-        callback = _WithoutData(objective)
-        model.set_params(objective=callback, **self._rows_in_blocks(model, blocks.n_blocks))
+        model.set_params(objective=objective, **self._rows_in_blocks(model, blocks.n_blocks))
         if not _given(model, _METRICS):
             model.set_params(metric="None")  # of its own; "ndcg" otherwise
         labels, group = np.tile(y, blocks.n_blocks), np.tile(sizes, blocks.n_blocks)
         changed = {name: parameters.get(name) for name in ("objective", *_LEAF_SIZES, *_BIN_SAMPLES, "metric")}
         try:
-            if "eval_group" in arguments:
-                model.fit(blocks.table(), labels, group=group, eval_metric=metric, **arguments)
-            elif blocks.n_blocks == 1 or not blocks.are_numbers:
-                model.fit(blocks.table(), labels, group=group, **arguments)
+            if blocks.are_numbers and blocks.n_blocks > 1 and "eval_group" not in arguments:
+                self._read_by_blocks(model, blocks, labels, group, objective, parameters, arguments)
             else:
-                self._read_by_blocks(model, blocks, labels, group, callback, parameters, arguments)
+                model.fit(blocks.table(), labels, group=group, eval_metric=metric, **arguments)
         except Exception as error:
             if "num_features" not in str(error):
                 raise
@@ -84,7 +78,7 @@ class LightGBM(Library):
                 f"LightGBM finds no column of X to split in {blocks.n_rows} rows: set min_child_samples (now "
                 f"{parameters['min_child_samples']}) to at most half of the rows, or give more rows."
             ) from error
-        callback.objective = None
+        objective.batch = objective.adversary = None  # the model keeps it, which is to be small
         return model.set_params(**{name: changed[name] for name in model.get_params() if name in changed})
 
     def _read_by_blocks(self, model, blocks, labels, group, objective, parameters, arguments) -> None:
@@ -105,8 +99,7 @@ class LightGBM(Library):
         if not _given(model, ("force_col_wise", "force_row_wise")):
             settings["force_col_wise"] = True  # else two ways are timed, one of which holds the bins twice
         data = _data_of(blocks, labels, group=group, **about_columns)
-        rounds = self.n_rounds(model)
-        booster = lightgbm.train(settings, data, rounds, callbacks=arguments.get("callbacks"))
+        booster = lightgbm.train(settings, data, model.n_estimators, callbacks=arguments.get("callbacks"))
         model.booster_.model_from_string(booster.model_to_string())
 
     def _rows_in_blocks(self, model, n_blocks: int) -> dict:
@@ -129,25 +122,22 @@ def _data_of(blocks, labels, **settings):
     import lightgbm
 
     class Rows(lightgbm.Sequence):
-        batch_size = blocks.n_rows
-
-        def __init__(self):
-            self.start = len(self)  # of the block at hand; beyond all of them, so that the first row begins a reading
+        batch_size, number = blocks.n_rows, blocks.n_blocks  # of the block at hand: the first row begins a reading
 
         def __len__(self):
             return blocks.shape[0]
 
         def __getitem__(self, rows):
             if isinstance(rows, slice):
-                return self._block_of(rows.start)
-            return self._block_of(rows)[rows - self.start].astype(np.float64)
+                return self.block_of(rows.start)
+            return self.block_of(rows)[rows % blocks.n_rows].astype(np.float64)
 
-        def _block_of(self, row):
-            if row < self.start:
-                self.block, self.start, self.blocks = None, -blocks.n_rows, iter(blocks)
-            while row >= self.start + blocks.n_rows:
+        def block_of(self, row):
+            if row < self.number * blocks.n_rows:
+                self.number, self.blocks = -1, iter(blocks)
+            while row >= (self.number + 1) * blocks.n_rows:
                 self.block = None  # before the next one is made
-                self.block, self.start = next(self.blocks), self.start + blocks.n_rows
+                self.block, self.number = next(self.blocks), self.number + 1
             return self.block
 
     class Data(lightgbm.Dataset):
@@ -156,16 +146,3 @@ def _data_of(blocks, labels, **settings):
             return dict(self.params)
 
     return Data(Rows(), labels, **settings)
-
-
-class _WithoutData:
-    """An objective that the fitted model can keep without the data behind it, so that it can be pickled and is small."""
-
-    def __init__(self, objective):
-        self.objective = objective
-
-    def __call__(self, y_true, y_pred):
-        return self.objective(y_true, y_pred)
-
-    def __deepcopy__(self, memo):
-        return self  # LightGBM copies its parameters, and the history is wanted from the one that works

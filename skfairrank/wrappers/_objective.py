@@ -1,12 +1,12 @@
-"""What boosting asks of SenSTIR: gradient and hessian of the objective in the scores, the adversary among hypothetical rows, and
-the metric by which evaluation sets are judged.
+"""What boosting asks of SenSTIR: gradient and hessian of the objective in the scores, the adversary among hypothetical rows, the
+rows themselves, and the metric by which evaluation sets are judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
 from skfairrank._checks import check_relevance
 from skfairrank._kernels.ranking import lambdarank, lambdarank_work
@@ -17,6 +17,7 @@ from skfairrank.adversaries._given import ListAdversary
 from skfairrank.policies import Deterministic, GradientEstimator, descending_order, expected_utility, make_gradient
 from skfairrank.training import Batch
 from skfairrank.utilities import Utility
+from skfairrank.wrappers._base import by_query
 
 
 class FairObjective:
@@ -47,8 +48,6 @@ class FairObjective:
         None: there is no regulariser, and there are no hypothetical rows.
     rng : numpy.random.Generator
         For the noise of sampled rankings.
-    after_round : callable, optional
-        Called with the history after each round.
     """
 
     def __init__(
@@ -58,10 +57,9 @@ class FairObjective:
         gradient: PolicyGradient | LambdaRankGradient,
         adversary: ListAdversary | None,
         rng: np.random.Generator,
-        after_round: Callable | None = None,
     ):
         self.batch, self.discount, self.gradient, self.adversary = batch, discount, gradient, adversary
-        self.rng, self.after_round, self.scale = rng, after_round, 0.0
+        self.rng, self.scale = rng, 0.0
         self.history: dict[str, list[float]] = {
             name: [] for name in ("utility", "regularizer", "query_distance", "lambda")
         }
@@ -97,9 +95,10 @@ class FairObjective:
         entries = float(batch.weight @ utility) / len(sizes), regularizer, distance, multiplier
         for values, entry in zip(self.history.values(), entries, strict=True):
             values.append(entry)
-        if self.after_round is not None:
-            self.after_round(self.history)
         return gradient, hessian
+
+    def __deepcopy__(self, memo):
+        return self  # LightGBM copies its parameters, and the history is wanted from the one that works
 
     def _add_regularizer(self, gradient, hessian, choice, strength):
         """Add the regulariser's part, in place; `strength` is that of each row."""
@@ -218,3 +217,45 @@ class SortedUtility:
         tables = self.utility.tables(check_relevance(y_true)[rows], queries.offsets)
         scores = np.asarray(y_pred, dtype=np.float64)[rows]
         return self.name, float(expected_utility(Deterministic(), scores, queries, tables).mean()), True
+
+
+class Blocks:
+    """The rows of X, and below them a block of as many hypothetical rows for each set, made whenever they are asked for.
+
+    Parameters
+    ----------
+    X : ndarray, DataFrame or sparse matrix, shape (n_rows, n_features)
+    queries : Queries
+        By which the rows of each block are sorted.
+    sets : sized iterable of (name, table like X)
+        May be read several times; one at a time is asked for.
+    """
+
+    def __init__(self, X, queries: Queries, sets):
+        self.X, self.queries, self.sets, self.n_blocks = X, queries, sets, 1 + len(sets)
+        self.n_rows, self.shape = X.shape[0], (self.n_blocks * X.shape[0], X.shape[1])
+        self.are_numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+
+    def __iter__(self):
+        yield self._block(self.X)
+        for _, rows in self.sets:
+            yield self._block(rows)
+            del rows  # before the next set is made
+
+    def table(self, dtype=np.float64):
+        """All blocks in one table; those of numbers in an array that is filled block by block."""
+        if self.are_numbers and self.n_blocks > 1:
+            values = np.empty(self.shape, dtype)
+            for k, block in enumerate(self):
+                values[k * self.n_rows : (k + 1) * self.n_rows] = block
+            return values
+        tables = list(self)
+        if sparse.issparse(tables[0]):
+            return sparse.vstack(tables, format="csr")
+        return np.concatenate(tables) if isinstance(tables[0], np.ndarray) else pd.concat(tables, ignore_index=True)
+
+    def _block(self, rows):
+        rows = by_query(rows, self.queries)
+        if self.are_numbers:
+            return np.ascontiguousarray(rows, np.float32 if rows.dtype == np.float32 else np.float64)
+        return rows.to_pandas() if hasattr(rows, "to_pandas") and not isinstance(rows, pd.DataFrame) else rows

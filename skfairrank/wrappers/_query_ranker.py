@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from typing import Any
 
-from sklearn.base import _fit_context, clone, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.base import _fit_context, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._checks import names_queries
-from skfairrank.wrappers._base import Wrapper, asked_of, fit_with_metadata, library_of
-from skfairrank.wrappers._library import of_queries, parameters_of
-from skfairrank.wrappers._rows import by_query, by_query_if_per_row
+from skfairrank.metrics._predictions import scoring_method
+from skfairrank.wrappers._base import (
+    Wrapper,
+    as_known,
+    asked_of,
+    by_query,
+    by_query_if_per_row,
+    fit_with_metadata,
+    library_of,
+)
+from skfairrank.wrappers._library import of_queries
 
 _QUERIES = ("qid", "group_id", "group")  # what `fit` may call them
-_EVALUATION_SETS = ("eval_group", "eval_X", "eval_y")  # what libraries call them; made from eval_set and eval_qid
 # Never one entry per row, even where the length happens to be the number of rows.
 _NOT_PER_ROW = ("eval_set", "eval_qid", "callbacks")
 
@@ -117,14 +124,12 @@ class QueryRanker(Wrapper):
             If the model to go on from is not fitted.
         """
         X, y, queries = self._check_training_data(X, y, qid)
-        _refuse_other_names(fit_params)
-        estimator = self._model_to_fit()
+        estimator: Any = clone(self.estimator)
+        last: Any = getattr(self, "estimator_", None)
+        if getattr(estimator, "warm_start", False) and isinstance(last, type(estimator)):
+            estimator = last.set_params(**estimator.get_params(deep=False))
         library, argument = library_of(estimator), query_argument(estimator)
-        if is_classifier(estimator) and not hasattr(estimator, "decision_function"):
-            raise ValueError(
-                f"{type(estimator).__name__} is a classifier without decision_function: its labels are no scores. Use a "
-                "ranker or a regressor."
-            )
+        scoring_method(estimator)
         given = [name for name in library.row_numbers if fit_params.get(name) is not None]
         if given and not queries.is_grouped:
             raise ValueError(
@@ -143,9 +148,9 @@ class QueryRanker(Wrapper):
             if name in arguments:
                 arguments[name] = _model_to_go_on_from(arguments[name], name, estimator)
         if argument is not None:
-            arguments = library.prepared(arguments, queries) | {argument: of_queries(argument, queries)}
+            arguments[argument] = of_queries(argument, queries)
         arguments = self._evaluation(estimator, argument, arguments)
-        X = by_query(X, queries)
+        X = by_query(as_known(X, estimator), queries)
         arguments = self._prepared(estimator, X, arguments, sensitive_features, queries)
         self.estimator_ = fit_with_metadata(estimator, X, by_query(y, queries), metadata, **arguments)
         self.n_queries_ = queries.n_queries
@@ -154,35 +159,6 @@ class QueryRanker(Wrapper):
     def _prepared(self, estimator, X, arguments: dict, sensitive_features, queries) -> dict:
         """The arguments of the model's `fit`, after what a subclass does to the model; rows of X are sorted by query."""
         return arguments
-
-    def _model_to_fit(self):
-        """A fresh clone; or the last fit's model, where it is to be started from (`warm_start`)."""
-        try:
-            model = clone(self.estimator)
-        except (TypeError, RuntimeError) as error:  # CatBoost(params), or a constructor that changes what it is given
-            name, ranker = type(self.estimator).__name__, library_of(self.estimator).ranker
-            raise TypeError(
-                f"{name} can't be cloned, and {type(self).__name__} fits a clone: use {ranker} with tuples for lists in its "
-                f"constructor. scikit-learn says: {error}"
-            ) from error
-        last = getattr(self, "estimator_", None)
-        if getattr(model, "warm_start", False) and type(last) is type(model):
-            return last.set_params(**model.get_params(deep=False))  # type: ignore[union-attr]
-        return model
-
-    def predict(self, X):
-        """Scores, higher is better.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n_rows, n_features)
-
-        Returns
-        -------
-        scores : ndarray of float, shape (n_rows,)
-            What the fitted model predicts.
-        """
-        return self._inner_scores(X)
 
 
 def query_argument(estimator) -> str | None:
@@ -216,39 +192,27 @@ def query_argument(estimator) -> str | None:
     return None
 
 
-def _models(estimator) -> Iterator:
+def _models(estimator) -> list:
     """What `estimator.fit` trains: itself and the models in it, in pipelines, searches and ensembles alike."""
-    if isinstance(estimator, FrozenEstimator) or isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        return
-    yield estimator
-    for value in parameters_of(estimator).values():
-        for part in value if isinstance(value, list | tuple) else [value]:
-            # Steps and members of ensembles are tuples (name, estimator) or (name, estimator, columns).
-            for model in part[1:2] if isinstance(part, tuple) else [part]:
-                yield from _models(model)
+    if isinstance(estimator, FrozenEstimator):
+        return []
+    parts = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
+    return [
+        estimator,
+        *(part for part in parts if hasattr(part, "fit") and not isinstance(part, type | FrozenEstimator)),
+    ]
 
 
 def _model_to_go_on_from(model, name: str, estimator):
     """The library's own model inside a fitted wrapper; what the library itself understands as it is."""
-    given = type(model).__name__
-    inner = getattr(model, "estimator_", None) if isinstance(model, Wrapper) else model
+    inner = model
+    if isinstance(model, Wrapper):
+        check_is_fitted(model, msg=f"{name} is a %(name)s that is not fitted: fit it first, or leave {name} out.")
+        inner = model.estimator_
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-    if inner is None or (
-        hasattr(inner, "is_fitted") and not inner.is_fitted()
-    ):  # CatBoost; the others say so themselves
-        raise NotFittedError(f"{name} is a {given} that is not fitted: fit it first, or leave {name} out.")
     if hasattr(inner, "fit") and library_of(inner) is not library_of(estimator):
         raise ValueError(
-            f"{name} is a {given}, which {type(estimator).__name__} can't go on from: give a fitted "
+            f"{name} is a {type(model).__name__}, which {type(estimator).__name__} can't go on from: give a fitted "
             f"{type(estimator).__name__}, or a fitted QueryRanker around one."
         )
     return inner
-
-
-def _refuse_other_names(fit_params) -> None:
-    for name in _EVALUATION_SETS:
-        if name in fit_params:
-            raise ValueError(
-                f"{name} is made of eval_set and eval_qid, whatever the library calls them: pass eval_set=[(X, y)] and "
-                "eval_qid=[qid], rows in any order."
-            )

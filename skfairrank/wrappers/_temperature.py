@@ -11,20 +11,30 @@ from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
-from skfairrank._checks import check_relevance, check_scores, names_queries, stores_parameters
+from skfairrank._checks import check_relevance, check_scores, names_queries, stores_parameters, warn_caller
+from skfairrank._queries import Queries
 from skfairrank._random import as_generator
 from skfairrank._sensitive import check_groups
+from skfairrank.metrics._exposure import exposure_disparity
 from skfairrank.metrics._predictions import asks_for, ranking_scores, unwrapped
+from skfairrank.metrics._quality import ndcg
 from skfairrank.model_selection import folds_of_queries
-from skfairrank.wrappers._base import Wrapper, check_labels, fit_clone
-from skfairrank.wrappers._curve import Curve
-from skfairrank.wrappers._rows import take
+from skfairrank.policies import Deterministic, PlackettLuce
+from skfairrank.utilities import discounts
+from skfairrank.wrappers._base import Wrapper, check_labels, fit_clone, take
+
+# Queries of so many rows are summed exactly, in about .1 ms each; of larger ones rankings are sampled.
+EXACT_UP_TO = 12
+# Temperatures of the curve, in units of the largest distance of a score from the mean of its query; so many in each tenfold.
+LOWEST, HIGHEST, PER_DECADE = 1e-5, 1e3, 4
+TOLERANCE = 1e-10  # of the logarithm of the temperature
 
 
 class TemperatureRanker(Wrapper):
@@ -193,20 +203,12 @@ class TemperatureRanker(Wrapper):
             data |= {"sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
             rows, ids, scores = self._held_out(data, queries)
             self.estimator_ = fit_clone(self.estimator, **data)
-        curve = Curve(
-            scores,
-            relevance[rows],
-            ids,
-            None if group is None else group[rows],
-            max_loss=np.inf if self.max_ndcg_loss is None else self.max_ndcg_loss,
-            max_disparity=np.inf if self.max_disparity is None else self.max_disparity,
-            k=self.k,
-            n_samples=int(self.n_samples),
-            seed=int(as_generator(self.random_state).integers(2**63)),
-        )
-        self.temperature_ = curve.choose()
+        policy = PlackettLuce(1.0, int(self.n_samples), int(as_generator(self.random_state).integers(2**63)))
+        curve = Curve(scores, relevance[rows], ids, None if group is None else group[rows], self.k, policy)
+        self.temperature_ = curve.choose(self.max_ndcg_loss, self.max_disparity)
         self.sorted_ndcg_ = curve.in_order[0]
-        self._curve = {name: column.to_numpy() for name, column in curve.table.items()}
+        tried = sorted((temperature, *found) for temperature, found in curve.tried.items())
+        self._curve = dict(zip(("temperature", "ndcg", "disparity"), np.array(tried).T))
         self.n_queries_ = queries.n_queries
         return self
 
@@ -257,3 +259,136 @@ def _scores_of_fitted(estimator, X, qid) -> np.ndarray:
             f'cv="prefit" and FrozenEstimator are for a fitted ranker, and this {type(estimator).__name__} is not: fit it first, '
             "or leave cv at its default. (Searches and clone make an unfitted copy, unless the ranker is in a FrozenEstimator.)"
         ) from error
+
+
+class Curve:
+    """NDCG and disparity of held-out queries at all temperatures that were tried.
+
+    Parameters
+    ----------
+    scores, y, qid : ndarray, shape (n_rows,)
+    group : ndarray of int, shape (n_rows,), or None
+        None: no disparity is measured.
+    k : int or None
+    policy : PlackettLuce
+        How queries too large for exact sums are sampled: by the same random numbers at all temperatures.
+
+    Raises
+    ------
+    ValueError
+        If no query has a relevant row.
+    """
+
+    def __init__(self, scores, y, qid, group, k, policy):
+        self.queries, self.policy = Queries.from_qid(qid, len(scores)), policy
+        self.scores, self.y = self.queries.group(scores), self.queries.group(y)
+        self.group = None if group is None else self.queries.group(group)
+        self.discount = discounts(int(self.queries.sizes.max()), k)
+        self.tried: dict[float, tuple[float, ...]] = {}
+        by_chance = self._measures(Deterministic().expected_discounts(0.0 * self.scores, self.queries, self.discount))
+        if not by_chance[0].defined.any():
+            raise ValueError(
+                f"None of {self.queries.n_queries} held-out queries has a relevant row: there is no NDCG to choose a temperature "
+                "by. Check y and qid."
+            )
+        for measure in by_chance:
+            measure.warn()  # of queries in which it is undefined
+        self.chance = by_chance[0].mean
+        sorted_lists = Deterministic().expected_discounts(self.scores, self.queries, self.discount)
+        self.in_order = tuple(measure.mean for measure in self._measures(sorted_lists))
+
+    def loss(self, temperature: float) -> float:
+        """Expected NDCG of the sorted lists less that of the policy."""
+        return self.in_order[0] - self._at(temperature)[0]
+
+    def disparity(self, temperature: float) -> float:
+        return self._at(temperature)[1]
+
+    def _measures(self, expected: np.ndarray) -> list:
+        """NDCG, and disparity where there are groups, under a policy with these expected discounts."""
+        measures = [ndcg(self.y, expected, self.queries, self.discount, "ndcg")]
+        if self.group is not None:
+            measures.append(exposure_disparity(self.y, self.group, expected, self.queries))
+        return measures
+
+    def _at(self, temperature: float) -> tuple[float, ...]:
+        if temperature not in self.tried:
+            is_small, expected = self.queries.sizes <= EXACT_UP_TO, np.empty(len(self.scores))
+            for chosen, n_samples in ((is_small, "exact"), (~is_small, self.policy.n_samples)):
+                if chosen.any():
+                    part, rows = self.queries.subset(np.flatnonzero(chosen)), np.repeat(chosen, self.queries.sizes)
+                    policy = PlackettLuce(temperature, n_samples, self.policy.random_state)
+                    expected[rows] = policy.expected_discounts(self.scores[rows], part, self.discount)
+            self.tried[temperature] = tuple(measure.mean for measure in self._measures(expected))
+        return self.tried[temperature]
+
+    def choose(self, max_loss: float | None, max_disparity: float | None) -> float:
+        """The temperature that the bounds ask for.
+
+        Raises
+        ------
+        ValueError
+            If a bound can't be reached, or not both.
+        """
+        if not self.queries.differ_within(self.scores).any():  # whatever is asked holds at any temperature
+            self._at(1.0)
+            warn_caller(
+                "Scores do not differ within any held-out query: every temperature is the same policy, chance, and 1 is taken. "
+                "Look at the ranker (a penalty that leaves it nothing?), and whether queries have more than one row."
+            )
+            return 1.0
+        unit = float(np.abs(self.queries.centre(self.scores)).max())
+        n_steps = round(np.log10(HIGHEST / LOWEST)) * PER_DECADE
+        grid = (unit * np.geomspace(LOWEST, HIGHEST, n_steps + 1)).tolist()
+        for temperature in grid:
+            self._at(temperature)
+        if max_disparity is None:
+            return self._softest(grid, max_loss)
+        temperature = self._most_decided(grid, max_disparity)
+        if max_loss is not None and self.loss(temperature) > max_loss:
+            softest = self._first_within(grid[::-1], self.loss, max_loss, "max_ndcg_loss")
+            raise ValueError(
+                f"max_ndcg_loss={max_loss:g} and max_disparity={max_disparity:g} can't both be reached: on the held-out queries "
+                f"a disparity of at most {max_disparity:g} costs {self.loss(temperature):.4g} of NDCG, and a loss of at most "
+                f"{max_loss:g} leaves a disparity of {self.disparity(softest):.4g}. Loosen one of them."
+            )
+        return temperature
+
+    def _softest(self, grid, max_loss) -> float:
+        """The highest temperature at which the loss is within its bound."""
+        by_chance = self.in_order[0] - self.chance
+        if by_chance <= max_loss:
+            raise ValueError(
+                f"max_ndcg_loss={max_loss:g} can't be reached: on the held-out queries the sorted lists have an NDCG of "
+                f"{self.in_order[0]:.4g} and chance, the softest policy, of {self.chance:.4g}, so that a loss lies between 0 "
+                f"and {max(by_chance, 0.0):.4g}. Give a smaller one."
+            )
+        return self._first_within(grid[::-1], self.loss, max_loss, "max_ndcg_loss")
+
+    def _most_decided(self, grid, max_disparity) -> float:
+        """The lowest temperature at which the disparity is within its bound."""
+        if max(self.in_order[1], self.disparity(grid[0])) <= max_disparity:
+            warn_caller(
+                f"max_disparity={max_disparity:g} asks for nothing: even the sorted lists of the held-out queries have a "
+                f"disparity of {self.in_order[1]:.4g}. The policy is as decided as the curve goes."
+            )
+        return self._first_within(grid, self.disparity, max_disparity, "max_disparity")
+
+    def _first_within(self, grid: list[float], value, bound: float, name: str) -> float:
+        """The first temperature, from the beginning of a grid that runs up or down, at which a value is within its bound.
+
+        Found on the grid, and made exact by root finding between neighbours.
+        """
+        first = next((i for i, temperature in enumerate(grid) if value(temperature) <= bound), None)
+        if first is None:
+            raise ValueError(
+                f"{name}={bound:g} can't be reached: at temperatures from {min(grid):.3g} to {max(grid):.3g} it is at least "
+                f"{min(map(value, grid)):.3g} on the held-out queries. Give a larger one."
+            )
+        if first == 0:
+            return grid[0]
+        inside, outside = grid[first], grid[first - 1]
+        root = np.exp(brentq(lambda u: value(np.exp(u)) - bound, *np.log([inside, outside]), xtol=TOLERANCE))
+        # On the side of the root where the bound holds; of a sampled policy the curve has steps.
+        near = (float(root * (inside / outside) ** share) for share in (0.0, 1e-9, 1e-6, 1e-3))
+        return next((temperature for temperature in near if value(temperature) <= bound), inside)

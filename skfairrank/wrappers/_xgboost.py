@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import _num_samples
 
-from skfairrank._checks import as_values
 from skfairrank.wrappers._library import Library, not_negligible, own_weights, parameters_of
 
 _BINNED = (None, "auto", "hist")
@@ -36,19 +34,6 @@ class XGBoost(Library):
         ),
     }
 
-    def prepared(self, arguments, queries):
-        """Rankers take one weight for each query: those of rows, where they agree within queries."""
-        weight = arguments.get("sample_weight")
-        if weight is None or _num_samples(weight) != queries.n_rows or queries.n_rows == queries.n_queries:
-            return arguments
-        values, starts = np.ravel(as_values(weight)), queries.offsets[:-1]
-        if (np.maximum.reduceat(values, starts) != np.minimum.reduceat(values, starts)).any():
-            raise ValueError(
-                "sample_weight differs within queries, and XGBoost's rankers weigh whole queries: give each row of a query the "
-                "same weight, or one weight for each query, in sorted order of the query ids."
-            )
-        return {**arguments, "sample_weight": values[starts]}
-
     def as_seen(self, column, parameters):
         mark = parameters.get("missing")
         has_mark = mark is not None and pd.api.types.is_numeric_dtype(column.dtype)
@@ -63,9 +48,6 @@ class XGBoost(Library):
             return super().weigh_columns(estimator, weights, arguments)
         own = own_weights(arguments.get("feature_weights"), "feature_weights", weights.index)  # before 3.0, of `fit`
         return {**arguments, "feature_weights": not_negligible(weights.to_numpy() * own)}
-
-    def n_rounds(self, estimator):
-        return estimator.get_num_boosting_rounds()
 
     def boost(self, model, blocks, y, sizes, objective, metric, arguments):
         import xgboost
@@ -88,7 +70,7 @@ class XGBoost(Library):
         booster = xgboost.train(
             settings,
             train,
-            num_boost_round=self.n_rounds(model),
+            num_boost_round=model.get_num_boosting_rounds(),
             evals=evals,
             obj=lambda scores, _: objective(None, scores),
             custom_metric=_as_metric(metric) if evals else None,
