@@ -250,6 +250,8 @@ class Blocks:
                 values[k * self.n_rows : (k + 1) * self.n_rows] = block
             return values
         tables = list(self)
+        if self.n_blocks == 1:
+            return tables[0]
         if sparse.issparse(tables[0]):
             return sparse.vstack(tables, format="csr")
         return np.concatenate(tables) if isinstance(tables[0], np.ndarray) else pd.concat(tables, ignore_index=True)
