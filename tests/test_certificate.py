@@ -101,6 +101,15 @@ def test_weighted_bound_is_never_wider_than_hoeffdings(n, rate):
         assert upper_confidence_bound(np.full(n, rate), weight=weight) - rate < 0.35 * (hoeffding(x, weight) - rate)
 
 
+@pytest.mark.parametrize(
+    "x, weight",
+    [(np.tile([0.0, 1.0, 1.0, 0.0], 25), np.tile([1.0, 2.0], 50)), (np.full(30, 0.05), np.tile([1.0, 2.0, 5.0], 10))],
+    ids=["values vary", "too few for bets"],
+)
+def test_weighted_bound_is_hoeffdings_where_bets_have_no_risk_left(x, weight):
+    assert upper_confidence_bound(x, weight=weight) == pytest.approx(hoeffding(x, weight), rel=1e-12)
+
+
 def draws(name, rng, shape):
     """Values in [0, 1], and their mean."""
     if name == "rarely one":  # what a bound that trusts the spread of the sample misses
