@@ -252,9 +252,11 @@ def fair_costs(b, X, rows, offsets, queries, basis, shrink, n_starts, e, gaps, b
             stretch = -shrink[r]
         for i in range(2 * n):
             along[i] = 0.0
-            for k in range(d):
+        for k in range(d):
+            for i in range(2 * n):
                 along[i] += basis[r, k] * z[k, i]
-            for k in range(d):
+        for k in range(d):
+            for i in range(2 * n):
                 z[k, i] -= shrink[r] * basis[r, k] * along[i]
     if gaps[queries[b]] <= 0.0:
         zero = (_ROUNDING * np.sqrt(np.float64(d)) * stretch * entry) ** 2  # of two equal items, up to rounding

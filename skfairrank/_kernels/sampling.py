@@ -402,8 +402,10 @@ def reinforce(first, last, h, offsets, gain, continuation, discount, given, key,
                 _look_up_utility(lo, n, gain, continuation, order, gains, reach)
                 for s in range(LANES):
                     utilities[s] = 0.0
-                    for p in range(n):
-                        utilities[s] += reach[p * LANES + s] * gains[p * LANES + s] * discount[p]
+                for p in range(n):
+                    for s in range(LANES):
+                        x = p * LANES + s
+                        utilities[s] += reach[x] * gains[x] * discount[p]
             # A query's rankings have about the same utility, so only their differences are summed. Where there are none, the
             # sum is zero exactly.
             if sample == 0:
