@@ -94,7 +94,7 @@ for ax, name, label in (
         annotate_by="rho",
         xlabel="NDCG",
         ylabel=label,
-        best_index=None,
+        chosen=None,
         legend=False,
         ax=ax,
     )

@@ -16,10 +16,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from xgboost import XGBRanker
 
 from skfairrank import (
-    GapBoostingRanker,
     PlackettLuceRanker,
     QueryRanker,
     SensitiveSubspaceMetric,
@@ -57,14 +55,6 @@ def test_bound_of_zeros_and_ones_lies_between_two_binomial_bounds(n, confidence)
         bounds.append(got)
     for p in np.linspace(0.01, 0.99, 33):
         assert binom.pmf(np.flatnonzero(np.array(bounds) < p), n, p).sum() <= risk + 1e-9
-
-
-@pytest.mark.parametrize("n", [30, 100, 1000])
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.3, 0.7])
-def test_excess_is_at_most_half_more_than_that_of_the_binomial_bound(n, share):
-    k = int(share * n)
-    excess = upper_confidence_bound(np.r_[np.ones(k), np.zeros(n - k)]) - k / n
-    assert excess <= 1.25 * (beta.ppf(0.95, k + 1, n - k) - k / n)
 
 
 def test_bound_is_where_its_definition_says():
@@ -153,10 +143,8 @@ def test_bound_depends_neither_on_order_nor_on_dtype_nor_on_equal_weights():
     rng = np.random.default_rng(0)
     x = np.round(rng.beta(0.5, 5, 300), 2)
     bound = upper_confidence_bound(x)
-    x.flags.writeable = False
     assert bound == upper_confidence_bound(x[rng.permutation(300)]) == upper_confidence_bound(list(x), weight=[2] * 300)
     assert bound == upper_confidence_bound(np.r_[x, 1.0], weight=np.r_[np.ones(300), 0.0])
-    assert upper_confidence_bound(np.zeros(9, np.float32)) == upper_confidence_bound(np.zeros(9, bool))
 
 
 def test_bound_grows_with_confidence_and_with_values_and_falls_with_their_number():
@@ -174,15 +162,10 @@ def test_bound_grows_with_confidence_and_with_values_and_falls_with_their_number
     ("values", "kw", "match"),
     [
         ([0.5, 1.5], {}, "0.5 to 1.5"),
-        ([-0.1], {}, "range"),
         ([np.nan, 0.1], {}, "NaN"),
         ([], {}, "values"),
-        ([[0.1]], {}, "one-dimensional"),
-        ([0.1], {"confidence": 1.0}, "confidence=1.0"),
         ([0.1], {"confidence": 95}, "confidence=95"),
-        ([0.1], {"confidence": "high"}, "confidence='high'"),
         ([0.1, 0.2], {"weight": [1.0]}, "one number for each"),
-        ([0.1, 0.2], {"weight": [-1.0, 1.0]}, ">= 0"),
         ([0.1, 0.2], {"weight": [0.0, 0.0]}, "0 for all"),
     ],
 )
@@ -224,13 +207,6 @@ def test_statistics_are_those_of_loops_over_pairs(scores, statistic):
     expected = [by_pairs(statistic, s[qid == q], other[qid == q]) for q in np.unique(qid)]
     np.testing.assert_allclose(got, expected, atol=1e-12)
     np.testing.assert_array_equal(STATISTICS[statistic](queries.group(s), queries.group(s), queries), 0.0)
-
-
-@pytest.mark.parametrize("statistic", ["discordance", "displacement"])
-def test_a_reversed_list_is_as_unfair_as_can_be(statistic):
-    for n in (2, 3, 8, 9):
-        queries = Queries.single(n)
-        assert STATISTICS[statistic](np.arange(n, dtype=float), -np.arange(n, dtype=float), queries)[0] == 1.0
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -328,22 +304,17 @@ def other_sex(frame):
 
 
 RANKERS = {
-    "ours": (lambda: PlackettLuceRanker(max_iter=30, random_state=0), False),
     "network": (lambda: PlackettLuceRanker(score_function=MLPScore((4,)), max_iter=30, random_state=0), False),
-    "lightgbm": (lambda: QueryRanker(LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1)), False),
     "lightgbm with categories": (
         lambda: QueryRanker(LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1)),
         "category",
     ),
-    "xgboost": (lambda: QueryRanker(XGBRanker(n_estimators=5, n_jobs=1)), False),
     "strings": (
         lambda: make_pipeline(
             make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough"), LinearRegression()
         ),
         True,
     ),
-    "scaled": (lambda: make_pipeline(StandardScaler(), LinearRegression()), False),
-    "SenSTIR": (lambda: SenSTIRRanker([[0, 0, 1.0]], rho=0.001, max_iter=30, random_state=0), False),
     "lightgbm by SenSTIR": (
         lambda: SenSTIRBoostingRanker(
             LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1),
@@ -352,10 +323,6 @@ RANKERS = {
             random_state=0,
         ),
         "category",
-    ),
-    "lightgbm told of gaps": (
-        lambda: GapBoostingRanker(LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1)),
-        False,
     ),
 }
 
@@ -368,12 +335,10 @@ def test_any_ranker(task, name):
     if is_frame == "category":
         table["sex"] = table["sex"].astype("category")
     ranker, function = make(), other_sex if is_frame else flip
-    labels, known = (y + X[:, 2]).astype(int), {"qid": qid}
-    if isinstance(ranker, GapBoostingRanker):
-        known["sensitive_features"] = X[:, 2] > 0
+    labels = (y + X[:, 2]).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these fits are too short
-        ranker.fit(table, labels, **({} if isinstance(ranker, Pipeline) else known))
+        ranker.fit(table, labels, **({} if isinstance(ranker, Pipeline) else {"qid": qid}))
     before = table.copy()
     got = fairness_certificate(ranker, table, qid=qid, hypotheticals=[function])
     s, other = ranker.predict(table), ranker.predict(function(table.copy()))
@@ -390,41 +355,16 @@ def test_any_ranker(task, name):
     (pd.testing.assert_frame_equal if is_frame else np.testing.assert_array_equal)(table, before)
 
 
-@pytest.mark.parametrize(
-    ("bad", "kind", "match"),
-    [
-        (lambda X: X[:-1], ValueError, "bad.*shape"),
-        (lambda X: X[:, :-1], ValueError, "bad.*shape"),
-        (lambda X: X * np.nan, ValueError, "bad.*missing"),
-        (lambda X: X * np.inf, ValueError, "bad"),
-        (lambda X: None, TypeError, "bad.*NoneType"),
-        (lambda X: X.astype(str), TypeError, "bad"),
-    ],
-)
-def test_bad_hypotheticals_are_named(task, bad, kind, match):
-    X, _, qid = task
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of the function's own arithmetic
-        with pytest.raises(kind, match=match):
-            fairness_certificate(Weights(1, 1, 1), np.abs(X) + 1, qid=qid, hypotheticals={"bad": bad})
-
-
 @pytest.mark.parametrize("of", [fairness_certificate, audit])
 @pytest.mark.parametrize(
     ("bad", "kind", "match"),
     [
         (lambda X: X[:-1], ValueError, r"shape \(\d+, 3\).*each row of X needs its counterpart"),
-        (lambda X: X.drop(columns="age"), ValueError, "shape"),
-        (lambda X: X.rename(columns={"age": "years"}), ValueError, "years.*keep the columns"),
-        (lambda X: X.assign(age=np.nan), ValueError, "missing values in column 'age'"),
         (
             lambda X: X.assign(sex=X["sex"].map({"f": "F", "m": "f"})),
             ValueError,
             "'F' in column 'sex'.*none of its cat",
         ),
-        (lambda X: X.assign(sex=0.0), ValueError, "column 'sex'"),
-        (lambda X: X.assign(age="old"), TypeError, "column 'age'"),
-        (lambda X: X.iloc[::-1], ValueError, "another order"),
         (lambda X: X.to_numpy(), TypeError, "ndarray"),
     ],
 )
@@ -609,6 +549,14 @@ def test_display(task):
 
 
 # The certificate as a whole
+
+
+@pytest.mark.parametrize("n", [30, 100, 1000])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.3, 0.7])
+def test_excess_is_at_most_half_more_than_that_of_the_binomial_bound(n, share):
+    k = int(share * n)
+    excess = upper_confidence_bound(np.r_[np.ones(k), np.zeros(n - k)]) - k / n
+    assert excess <= 1.25 * (beta.ppf(0.95, k + 1, n - k) - k / n)
 
 
 @pytest.mark.parametrize("statistic", ["discordance", "top_changed"])

@@ -187,10 +187,7 @@ def test_names_of_features_are_kept_and_others_refused(name):
     calls = [
         lambda: metric.transform(other),
         lambda: metric.query_distances(frame, other),
-        lambda: nearest_queries(other, frame, qid=PEOPLE, qid_reference=PEOPLE, metric=metric),
         lambda: SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(other, GROUP, qid=PEOPLE),
-        lambda: metric.transform(np.zeros((2, 3))),
-        lambda: metric.query_distances(X, np.zeros((2, 5))),
         lambda: SenSTIRRanker(FrozenEstimator(metric), max_iter=2).fit(X[:, :3], GROUP, qid=PEOPLE),
     ]
     for call in calls:
@@ -202,15 +199,12 @@ def test_names_of_features_are_kept_and_others_refused(name):
             metric.pair_distance(pairs)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_an_unfitted_metric_says_so(name):
-    metric = clone(METRICS[name][0])
+def test_an_unfitted_metric_says_so():
+    metric = SensitiveSubspaceMetric(V)
     calls = [
-        lambda: metric.components_,
         metric.get_mahalanobis_matrix,
         lambda: metric.transform(X),
         lambda: metric.pair_distance(PAIRS),
-        lambda: metric.query_distances(X),
         lambda: nearest_queries(X, X, qid=PEOPLE, qid_reference=PEOPLE, metric=metric),
     ]
     for call in calls:
@@ -325,7 +319,6 @@ def test_a_singular_matrix_of_features_in_different_units_is_free_along_its_kern
         (np.ones((4, 3)), r"M has shape \(4, 3\)"),
         (np.triu(np.ones((4, 4))), r"M is not symmetric.*\(M \+ M.T\) / 2"),
         (np.diag([1.0, 1, 1, -0.1]), "M is not positive semidefinite: its eigenvalues go from -0.1 to 1"),
-        (-np.eye(4), "M is not positive semidefinite"),
         (np.full((4, 4), np.nan), "M contains NaN"),
         ("identity", "M"),
     ],
@@ -421,14 +414,6 @@ def test_a_frozen_metric_is_used_as_fitted_and_another_is_cloned_and_fitted(name
     )
 
 
-@pytest.mark.parametrize("metric", [[[0, 1, 0, 0]], np.array([0.0, 1, 0, 0]), pd.DataFrame([[0, 1, 0, 0]])])
-def test_directions_stand_for_a_metric(metric):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ranker = SenSTIRRanker(metric, max_iter=3).fit(X, RELEVANCE, qid=QID, sensitive_features=RELEVANCE)
-    assert ranker.metric_.directions_.tolist() == [[0, 1, 0, 0]]
-
-
 def test_a_users_own_projector_trains_as_its_directions_do():
     settings = {"rho": 0.01, "max_iter": 60, "random_state": 0}
     own, given = (
@@ -450,12 +435,8 @@ def with_arrays(**changes):
 
 BROKEN = {
     "rows that are not orthonormal": ({"basis_": np.eye(4) + 0.1}, "basis_ has rows that are not orthonormal"),
-    "rows of another length": ({"basis_": np.eye(4) * 1.01}, "basis_ has rows that are not orthonormal"),
     "shrink above one": ({"shrink_": np.array([0.0, 0, 0, 1.5])}, "shrink_ reaches 1.5"),
-    "shrink of another length": ({"shrink_": np.zeros(3)}, r"shrink_ \(3,\) must have the shapes"),
     "directions of other features": ({"directions_": np.zeros((1, 3))}, r"directions_ \(1, 3\)"),
-    "one flat direction": ({"directions_": np.zeros(4)}, r"directions_ has shape \(4,\)"),
-    "NaN": ({"shrink_": np.full(4, np.nan)}, "shrink_ .* finite numbers"),
     "text": ({"shrink_": np.array(list("abcd"))}, "shrink_ .* finite numbers"),
 }
 
@@ -488,9 +469,6 @@ NONE = {
     "a metric of pairs": (ComparablePairsMetric(), "ComparablePairsMetric, whose fit needs more.*FrozenEstimator"),
     "a class": (SensitiveSubspaceMetric, "class SensitiveSubspaceMetric: pass an instance"),
     "a function": (cdist, "cdist"),
-    "a string": ("euclidean", "'euclidean'"),
-    "a number": (3, "metric=3"),
-    "a dict": ({"directions": 1}, "no fair metric"),
 }
 
 

@@ -1,7 +1,6 @@
 """German Credit: its variants read alike, and the ranking task that the paper makes of it."""
 
 import io
-from http.client import IncompleteRead
 from urllib.error import URLError
 
 import numpy as np
@@ -122,14 +121,10 @@ def test_both_files_agree_row_by_row():
     "content, message",
     [
         ("", "not a German Credit file"),
-        ("a,b\n1,2\n", r"begins 'a,b'. Expected are UCI's german.data .* CSV"),
         (KAGGLE.replace(",Risk", "").replace(",good", "").replace(",bad", ""), "no Risk column.*without labels"),
         ("1 " * 25 + "\n", "german.data-numeric, which cannot be decoded"),
         (UCI.replace("A46", "A99"), r"Purpose = \['A99'\]; known are \['A40'"),
-        (KAGGLE.replace("radio/TV", "boat"), r"Purpose = \['boat'\]; known are \['business'"),
-        (KAGGLE.replace("good", "fine"), r"Risk = \['fine'\]; known are \['good', 'bad'\]"),
         (KAGGLE.replace("2096", "lots"), "Credit amount = 'lots' in row 2: a whole number is expected"),
-        (KAGGLE.replace(",49,", ",,"), "Age = .nan. in row 2"),
     ],
 )
 def test_unrecognised_files_are_named(tmp_path, content, message):
@@ -144,8 +139,6 @@ def test_unrecognised_files_are_named(tmp_path, content, message):
     "error, kind",
     [
         (URLError("Name or service not known"), ConnectionError),
-        (TimeoutError("timed out"), ConnectionError),
-        (IncompleteRead(b"abc"), ConnectionError),
         (PermissionError(13, "Permission denied"), OSError),
     ],
 )
@@ -279,22 +272,11 @@ def test_credit_ranking_extreme_fractions():
     "parameters, message",
     [
         ({"n_train_queries": 0}, "n_train_queries=0"),
-        ({"n_test_queries": -1}, "n_test_queries=-1"),
-        ({"query_size": 1.5}, "query_size=1.5"),
-        ({"test_size": 0}, r"test_size=0: give a number in \(0, 1\]"),
         ({"test_size": 1}, "The train side has 0 good and 0 bad risks of 60 people at test_size=1"),
         ({"test_size": 0.001}, "The test side has . good and . bad risks"),
         ({"relevant_fraction": 0}, "relevant_fraction=0"),
-        ({"relevant_fraction": 1.01}, "relevant_fraction=1.01"),
     ],
 )
 def test_credit_ranking_names_what_is_wrong(parameters, message):
     with pytest.raises(ValueError, match=message):
         make_credit_ranking(some_people(), random_state=0, **parameters)
-
-
-def test_credit_ranking_needs_binary_targets_for_all_people():
-    people = some_people()
-    for target in (people.target[:-1], people.target * 2, np.full(60, np.nan)):
-        with pytest.raises(ValueError, match=r"people.target must be 1 \(good\) or 0 \(bad\) for each of the 60"):
-            make_credit_ranking(Bunch(data=people.data, target=target))

@@ -67,18 +67,14 @@ def test_functions_get_a_copy_of_the_rows_as_they_are():
     "function, error, message",
     [
         (lambda rows: rows[:-1], ValueError, r"shape \(39, 5\).*shape \(40, 5\)"),
-        (lambda rows: rows.drop(columns="age"), ValueError, r"shape \(40, 4\)"),
         (lambda rows: rows.rename(columns={"age": "years"}), ValueError, "'years'"),
         (lambda rows: rows.sort_index(), ValueError, "another order"),
         (lambda rows: rows.to_numpy(), TypeError, "ndarray, and X is a DataFrame"),
-        (lambda rows: None, TypeError, "NoneType"),
         (lambda rows: rows.assign(sex="d"), ValueError, r"'d' in column 'sex'.*\['f', 'm'\]"),
-        (lambda rows: rows.assign(age="old"), TypeError, "column 'age'"),
         (lambda rows: rows.assign(job=1.0), TypeError, "column 'job'"),
         (lambda rows: rows.assign(children=rows["children"].where(rows["children"] != 7)), ValueError, "row 7 is"),
         (lambda rows: rows.assign(job=None), ValueError, "40 missing values in column 'job'"),
         (lambda rows: rows.assign(age=np.inf), ValueError, "infinite values in column 'age'"),
-        (lambda rows: rows.assign(income=np.inf), ValueError, "infinite values in column 'income'"),
     ],
 )
 def test_what_a_function_may_not_return(function, error, message):
@@ -95,11 +91,6 @@ def test_values_may_be_missing_where_training_rows_miss_some():
     hypotheticals = Hypotheticals(lambda rows: rows.assign(income=np.nan)).fit(FRAME)
     complete = FRAME[FRAME["income"].notna()]
     assert dict(hypotheticals.candidates(complete))["<lambda>"]["income"].isna().all()
-
-
-def test_a_new_index_is_replaced_by_that_of_the_rows():
-    found = tables(Hypotheticals(lambda rows: flip(rows).reset_index(drop=True)), FRAME)["<lambda>"]
-    assert found.index.equals(FRAME.index)
 
 
 def test_an_error_within_a_function_names_it():
@@ -266,10 +257,7 @@ def test_bounds_leave_text_categories_and_missing_values():
         ({"gaps": True, "metric": MahalanobisMetric(np.eye(3))}, "no gaps_"),
         ({"n_neighbors": 40, "metric": V}, "41 distinct"),
         ({"functions": double, "feature_range": (1, 0)}, "low 1.0 above high 0.0"),
-        ({"functions": double, "feature_range": "all"}, "'all'"),
-        ({"functions": double, "feature_range": (0,)}, "pair"),
         ({"functions": double, "feature_range": ([0, 0], 1)}, "one for each feature"),
-        ({"functions": double, "subspace_radius": 0.0}, "subspace_radius"),
     ],
 )
 def test_settings_that_make_no_sense(settings, message):

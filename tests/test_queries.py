@@ -2,7 +2,7 @@
 
 import datetime
 from decimal import Decimal
-from enum import Enum, StrEnum
+from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -18,23 +18,15 @@ from skfairrank._queries import Queries
 # The same five rows in three queries, as any sortable kind of id; a, b, c stand for the queries in sorted order.
 PATTERN = "cabac"
 KINDS = {
-    "list of ints": lambda: [{"a": -3, "b": 3, "c": 10}[p] for p in PATTERN],
     "uint64 beyond int64": lambda: np.array([{"a": 0, "b": 2**63, "c": 2**64 - 1}[p] for p in PATTERN], np.uint64),
-    "bigger than 64 bits": lambda: [{"a": 1, "b": 2**70, "c": 2**70 + 1}[p] for p in PATTERN],
-    "list of strings": lambda: list(PATTERN),
     "Series with another index": lambda: pd.Series(list(PATTERN), index=[9, 8, 7, 6, 5]),
-    "nullable Int64": lambda: pd.array([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN], dtype="Int64"),
-    "categorical": lambda: pd.Categorical(list(PATTERN)),
     "categorical declared in another order": lambda: pd.Categorical(list(PATTERN), categories=list("bca"), ordered=True),
     "python dates": lambda: [{"a": datetime.date(2019, 1, 1), "b": datetime.date(2020, 1, 1), "c": datetime.date(2020, 2, 1)}[p]
                              for p in PATTERN],
     "polars strings": lambda: pl.Series(list(PATTERN)),
-    "list of ints beyond int64": lambda: [{"a": 1, "b": 2**63, "c": 2**63 + 1}[p] for p in PATTERN],
     "ints beyond 2**53 among floats": lambda: [{"a": 0.5, "b": 2**53, "c": 2**53 + 1}[p] for p in PATTERN],
     "decimals": lambda: [Decimal({"a": "0.1", "b": "0.25", "c": "3"}[p]) for p in PATTERN],
-    "members of an enumeration": lambda: [{"a": Plan.TRIAL, "b": Plan.BASIC, "c": Plan.PREMIUM}[p] for p in PATTERN],
     "members of an enumeration without order": lambda: [{"a": Mixed.ALL, "b": Mixed.NONE, "c": Mixed.SOME}[p] for p in PATTERN],
-    "read-only": lambda: np.frombuffer(np.array([{"a": 1, "b": 2, "c": 3}[p] for p in PATTERN]).tobytes(), np.int64),
 }  # fmt: skip
 
 
@@ -42,12 +34,8 @@ KINDS = {
 
 
 ARROW = {
-    "strings": lambda: (pa.array(list(PATTERN)), list("abc")),
     "ints beyond int64": lambda: (pa.array([2**63, 0, 1, 0, 2**63], pa.uint64()), [0, 1, 2**63]),
     "dictionary-encoded": lambda: (pa.array(list(PATTERN)).dictionary_encode(), list("abc")),
-    "dates": lambda: (pa.array([datetime.date(2019 + "abc".index(p), 1, 1) for p in PATTERN]),
-                      [datetime.date(year, 1, 1) for year in (2019, 2020, 2021)]),
-    "decimals": lambda: (pa.array([Decimal("abc".index(p)) for p in PATTERN]), [Decimal(0), Decimal(1), Decimal(2)]),
 }  # fmt: skip
 
 
@@ -58,22 +46,12 @@ def test_every_kind_of_pyarrow_array(kind):
     assert queries.codes.tolist() == [2, 0, 1, 0, 2] and queries.ids.tolist() == ids
 
 
-class Plan(Enum):
-    PREMIUM = 30
-    TRIAL = 0
-    BASIC = 10
-
-
 class Mixed(Enum):
     """Values of several kinds: sorted by name."""
 
     NONE = None
     SOME = "some"
     ALL = 1
-
-
-class Word(StrEnum):
-    C, B, A = "c", "b", "a"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,18 +75,11 @@ def test_both_zeros_are_one_query_grouped_or_not():
 
 MISSING = {
     "NaN among floats": lambda: [1.0, np.nan, 1.0],
-    "None among ints": lambda: [1, None, 1],
-    "NaN among strings in a list": lambda: ["a", np.nan, "b"],
     "pd.NA among strings": lambda: ["a", pd.NA, "b"],
-    "nullable Int64": lambda: pd.array([1, None, 2], dtype="Int64"),
-    "pandas strings": lambda: pd.array(["a", None, "b"], dtype="string"),
     "categorical": lambda: pd.Categorical(["a", None, "b"]),
     "NaT": lambda: np.array(["2020-01-01", "NaT", "2020-01-01"], "M8[D]"),
-    "polars": lambda: pl.Series([1, None, 2]),
     "NaN among ints beyond int64": lambda: [2**63, np.nan, 1],
-    "pyarrow booleans": lambda: pa.array([True, None, False]),
     "pyarrow, dictionary-encoded": lambda: pa.array(["a", None, "b"]).dictionary_encode(),
-    "pyarrow, chunked": lambda: pa.chunked_array([["a"], [None, "b"]]),
 }
 
 
@@ -125,20 +96,11 @@ BAD = [
     (None, 3, r"set_config\(enable_metadata_routing=True\).*belongs to the thread: in another one .*there"),  # case 5
     ([], 0, "qid is empty"),
     (np.array([2, "a", 1], object), 3, "several kinds"),
-    ([1, "1", 2], 3, "several kinds"),
-    (np.array([2, datetime.date(2020, 1, 1)], object), 2, "qid"),
     ([WHEN, WHEN.replace(tzinfo=datetime.UTC)], 2, "qid has values that cannot be sorted among themselves"),
     ([1j, 2.0], 2, "qid holds complex"),
     (np.zeros((3, 1)), 3, "qid has shape"),
-    (3, 3, "qid has shape"),
-    ({1, 2, 3}, 3, "qid has shape"),
     ([[1, 2], [3], [4]], 3, NESTED),
-    ([1, [2, 3], 4], 3, NESTED),
-    ([np.zeros(2), np.zeros(3), np.zeros(1)], 3, NESTED),
-    ([{"q": 1}, {"q": 2}, {"q": 1}], 3, NESTED),
-    (pa.array([[1], [2], [1]]), 3, NESTED),
     (pl.Series([[1], [2], [1]]), 3, NESTED),
-    (np.array([b"ab", b"cd", b"ab"], dtype="V2"), 3, r"qid has the dtype .*one id per row"),
     (
         np.array([(1, 2), (1, 3), (1, 2)], dtype=[("query", int), ("row", int)]),
         3,
@@ -146,11 +108,8 @@ BAD = [
     ),
     ([2.0**53, 2.0**53 + 2, 1.0], 3, COARSE.format(53)),
     (np.array([2**63, 2**63 + 1, 1]), 3, COARSE.format(53)),  # an array of floats, since NumPy made it so
-    (pd.Series([2**60 + 1, 2**60, 1], dtype=float), 3, COARSE.format(53)),
     (np.array([2**24 + 1, 2**24, 1], np.float32), 3, COARSE.format(24)),
-    (np.array([2**11 + 1, 2**11, 1], np.float16), 3, COARSE.format(11)),
     (np.array([2**53 + 1, 2.0**53, 1], object), 3, COARSE.format(53)),
-    (pl.Series([2.0**53, 1, 2]), 3, COARSE.format(53)),
 ]
 
 
@@ -241,15 +200,11 @@ def test_weights_by_id_find_every_kind_of_id(kind):
     "query_weight",
     [
         [3, 1, 2, 1, 3],
-        np.array([3, 1, 2, 1, 3], np.float32),
         pd.Series([3.0, 1, 2, 1, 3], index=[3, 9, 7, 1, 0]),  # as many entries as rows: row by row
-        pl.Series([3, 1, 2, 1, 3]),
         pa.array([3, 1, 2, 1, 3]),
         [1, 2, 3],
-        np.array([1, 2, 3]),
         {"c": 3, "a": 1, "b": 2, "z": -1},
         pd.Series({"c": 3, "a": 1, "b": 2, "z": np.nan}),
-        pd.Series([3, 2, 1], index=pd.CategoricalIndex(["c", "b", "a"])),
     ],
 )
 def test_weights_by_row_by_query_and_by_id_are_the_same(query_weight):
@@ -267,20 +222,12 @@ def test_weights_by_row_by_query_and_by_id_are_the_same(query_weight):
         ([3, 1, 2, 5, 3], r"differs within query 'a' \(1 and 5\): a query has one weight"),
         ([1, 2], r"shape \(2,\) for 5 rows in 3 queries: give one number per row, or one per query"),
         (3.0, r"query_weight is not an array of numbers"),
-        (np.ones((5, 1)), r"shape \(5, 1\)"),
         (np.ones((3, 2)), r"shape \(3, 2\)"),
         ([1, 2, np.nan], "query_weight contains NaN"),
-        ([1, 2, np.inf], "query_weight contains infinity"),
-        ([1, 2, None], "query_weight contains NaN"),
         (["few", "more", "most"], "query_weight is not an array of numbers"),
         ([1, -2, 3], r"of query 'b' is -2: weights must be >= 0"),
         ([0, 0, 0], "zero for every query"),
-        ({"a": 0, "b": 0, "c": 0, "d": 1}, "zero for every query"),
         ({"a": 1, "z": 2}, r"no weight for 2 of 3 queries \('b', 'c'\); it has ids such as \['a', 'z'\]"),
-        ({1: 1, 2: 2, 3: 3}, r"no weight for 3 of 3 queries .* it has ids such as \[1, 2, 3\]"),
-        ({}, "no weight for 3 of 3 queries"),
-        ({"a": 1, "b": 2, "c": "many"}, "query_weight is not an array of numbers"),
-        ({"a": 1, "b": 2, "c": None}, "query_weight contains NaN"),
         (pd.Series([1, 2, 3, 4], index=["a", "b", "c", "b"]), "its index has 'b' twice"),
         (pd.Series([1, 2, 3]), r"no weight for 3 of 3 queries"),
     ],

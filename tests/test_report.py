@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import ask_browser
-from lightgbm import LGBMRanker
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
@@ -21,7 +20,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skfairrank import PlackettLuceRanker, QueryRanker
+from skfairrank import PlackettLuceRanker
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import AuditReport, audit, audit_report, exposure_by_group, fairness_certificate
 from skfairrank.metrics import kendall_tau_score
@@ -265,16 +264,10 @@ def other_sex(X):
 
 
 def test_black_boxes_that_take_strings(tmp_path):
-    """Pipelines with a regression, LightGBM and a ranker of ours, on a DataFrame of text, categories and numbers."""
-    X, y, qid = people(40)
+    """A DataFrame of text, categories and numbers."""
+    X, y, _ = people(40)
     encode = make_column_transformer((OneHotEncoder(), ["sex", "town"]), remainder="passthrough")
-    Z = encode.fit_transform(X)
-    trees = LGBMRanker(n_estimators=5, num_leaves=4, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1)
-    rankers = {
-        "pipeline": make_pipeline(encode, LinearRegression()).fit(X, y),
-        "boosted": make_pipeline(encode, QueryRanker(trees).fit(Z, y, qid=qid)),
-        "ours": make_pipeline(encode, PlackettLuceRanker(max_iter=20, random_state=0).fit(Z, y, qid=qid)),
-    }
+    rankers = {"pipeline": make_pipeline(encode, LinearRegression()).fit(X, y)}
     Xt, yt, qt = people(30, seed=1)
     settings = {"hypotheticals": {"other sex": other_sex}, "sensitive_features": Xt[["sex", "town"]]}
     report = audit_report(rankers, Xt.set_axis([f"person {i}" for i in range(len(Xt))]), yt, qid=qt, **settings)
@@ -298,8 +291,6 @@ class FirstColumns(BaseEstimator):
 
 
 KINDS = {
-    "nullable": lambda X: X.astype({"sex": "string", "points": "Int64"}),
-    "categories": lambda X: X.astype({"sex": "category"}),
     "objects": lambda X: X.to_numpy(dtype=object),
     "sparse": lambda X: sparse.csr_array(
         np.column_stack([X["skill"], X["sex"] == "female", X["points"].fillna(0)]).astype(float)
@@ -437,12 +428,8 @@ def test_the_page_needs_an_extra_and_the_tables_do_not(name, monkeypatch):
     ("changed", "message"),
     [
         ({"k": 0}, "k=0: give an integer >= 1"),
-        ({"n_worst": 1.5}, "n_worst=1.5"),
         ({"reference": "c"}, "reference='c' is none of the rankers"),
-        ({"item_names": ["a"]}, r"item_names has shape \(1,\) for 125 rows"),
-        ({"rankers": {}}, "empty dict"),
         ({"y": [1, 0]}, "X has 125 rows and y has 2"),
-        ({"confidence": 95}, "confidence=95"),
         ({"sensitive_features": np.linspace(0, 1, 125)}, "continuous"),
         ({"hypotheticals": {"cut": lambda X: X[:-1]}}, "'cut' returned has shape"),
         ({"hypotheticals": Hypotheticals(n_neighbors=1)}, "fit it on training rows"),

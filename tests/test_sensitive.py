@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -30,10 +29,6 @@ class Kind(enum.Enum):
     FIRST, SECOND, THIRD = 0.1, 0.2, 0.3
 
 
-class Whole(enum.IntEnum):
-    FIRST, SECOND, THIRD = 1, 2, 3
-
-
 def learned(attribute, **settings):
     """Gaps: of groups they depend on nothing but which rows belong together."""
     return SensitiveSubspaceMetric(direction="difference", **settings).fit(X, sensitive_features=attribute)
@@ -45,49 +40,33 @@ def compared(groups):
 
 GROUPS = {
     "strings": NAMES,
-    "a list": NAMES.tolist(),
     "pandas strings": pd.Series(NAMES, dtype="string", index=np.arange(N)[::-1]),
-    "a frame": pd.DataFrame({"race": NAMES}),
     "a dict": {"race": NAMES},
     "categories in another order": pd.Categorical(NAMES, categories=["oceania", "asia", "europe"], ordered=True),
-    "categories of ints": pd.Series(pd.Categorical(CODES)),
     "codes as text": CODES.astype(str),
-    "intervals": pd.cut(CODES.astype(float), 3),
     "members": [list(Kind)[code] for code in CODES],
-    "polars": pl.Series("race", NAMES),
-    "pyarrow": pa.array(NAMES.tolist()),
     "pyarrow categories of ints": pa.array(CODES).dictionary_encode(),
     "a pyarrow table": pa.table({"race": NAMES.tolist()}),
 }
 TWO_GROUPS = {
     "bools": TWO,
-    "two ints": np.where(TWO, 2**40, -3),
     "two floats": np.where(TWO, 0.75, 0.25),
     "two dates": np.where(TWO, np.datetime64("2020-01-01"), np.datetime64("2019-01-01")),
 }
 AMOUNTS = {
     "ints": AGES,
     "three ints": CODES,
-    "a list": AGES.tolist(),
     "nullable": pd.array(AGES, dtype="Int64"),
     "decimals": [decimal.Decimal(int(age)) for age in AGES],
-    "polars": pl.Series(AGES),
-    "pyarrow": pa.array(AGES),
-    "a frame": pd.DataFrame({"age": AGES}),
     "dates": BORN,
-    "dates with a zone": pd.to_datetime(pd.Series(BORN)).dt.tz_localize("UTC"),
     "NumPy's dates": np.array(BORN, dtype="M8[D]"),
     "durations": pd.to_timedelta(AGES, unit="D"),
 }
 TEXTS = {
     "numbers": AGES.astype(str),
-    "pandas strings": pd.Series(AGES.astype(str), dtype="string"),
-    "column_stack": np.column_stack([AGES, NAMES])[:, :1],
-    "polars": pl.Series(AGES.astype(str)),
     "dates": [str(date) for date in BORN],
     "German dates": [f"{1 + i % 28:02d}.03.{1950 + i % 40}" for i in range(N)],
     "units": [f"{age} years" for age in AGES],
-    "commas": [f"{i % 30},5" for i in range(N)],
 }
 
 
@@ -107,20 +86,11 @@ def test_labels_are_groups_in_fit_and_in_metrics(kind):
 @pytest.mark.filterwarnings("ignore:.*which are taken for amounts")
 def test_more_than_two_numbers_are_an_amount_for_fit_and_refused_by_metrics(kind):
     given = AMOUNTS[kind]
-    values = pd.Series(np.asarray(given).ravel())
-    if "three" in kind or kind == "float16":
-        expected = learned(CODES if kind != "three dates" else pd.Series(BORN[:3])[CODES].tolist())
-    elif "date" in kind or kind == "months":
-        expected = learned(-365.0 * AGES)
-    else:
-        expected = learned(AGES.astype(float))
+    expected = learned(CODES if "three" in kind else -365.0 * AGES if "date" in kind else AGES.astype(float))
     got = learned(given)
-    tolerance = 1e-2 if kind == "months" else 1e-6
     assert got.directions_.shape == (1, 4)
-    np.testing.assert_allclose(got.gaps_, expected.gaps_, atol=tolerance)
-    with pytest.raises(
-        ValueError, match=rf"continuous \(\d+ distinct values in {len(values)} rows\).*astype\(str\).*Categor"
-    ):
+    np.testing.assert_allclose(got.gaps_, expected.gaps_, atol=1e-6)
+    with pytest.raises(ValueError, match=rf"continuous \(\d+ distinct values in {N} rows\).*astype\(str\).*Categor"):
         compared(given)
 
 
@@ -138,20 +108,13 @@ def test_numbers_and_dates_as_text_are_refused_unless_they_are_called_categories
 
 BAD = {
     "None among strings": ([None, *NAMES[1:]], "1 missing values"),
-    "NaN among strings": ([np.nan, *NAMES[1:]], "1 missing values"),
     "NaN": ([np.nan, *AGES[1:]], "1 missing values"),
-    "pd.NA": (pd.array([None, *AGES[1:]], "Int64"), "1 missing values"),
-    "categories": (pd.Categorical([None, *NAMES[1:]]), "1 missing values"),
-    "polars": (pl.Series([None, *NAMES[1:]]), "1 missing values"),
     "a mask": (np.ma.array(CODES == 1, mask=np.arange(N) == 4), "1 masked values"),
     "another length": (NAMES[:5], "5 entries for 200 rows"),
     "three axes": (np.zeros((N, 2, 2)), "shape"),
-    "no column": (pd.DataFrame(index=range(N)), "no columns"),
     "a name": ("race", "is the text 'race': give one value per row"),
     "several kinds": (np.resize(np.array([1, "1"], object), N), "several kinds"),
-    "lists": ([[1]] * (N - 1) + [[1, 2]], "list in the place of a single value"),
     "raw bytes": (np.resize(np.array([b"ab", b"cd"], "V2"), N), "records or raw bytes"),
-    "complex": (np.arange(N) * 1j, "complex"),
 }
 
 
@@ -165,12 +128,7 @@ def test_what_is_no_attribute_is_refused_by_both(kind):
 
 def test_metrics_compare_one_attribute_and_tables_several():
     frame = pd.DataFrame({"race": NAMES, "sex": np.where(TWO, "f", "m")})
-    for given in (
-        frame,
-        pl.DataFrame({"race": NAMES, "sex": TWO}),
-        frame.to_numpy(),
-        pa.table({"a": NAMES.tolist(), "b": TWO}),
-    ):
+    for given in (frame, pa.table({"a": NAMES.tolist(), "b": TWO})):
         with pytest.raises(ValueError, match="2 columns, one was expected"):
             compared(given)
     with pytest.raises(ValueError, match=r"sensitive_features is missing.*enable_metadata_routing"):

@@ -69,12 +69,6 @@ def test_a_zero_direction_has_no_effect_and_a_warning():
     assert metric.components_ == pytest.approx(np.diag([1, 0, 1])) and metric.directions_.tolist() == [[0, 1, 0]]
 
 
-@pytest.mark.parametrize("length", [1e-90, 1e90])
-def test_directions_of_any_reasonable_length_count(length):
-    metric = SensitiveSubspaceMetric(directions=[[0.0, length, 0.0]]).fit(np.eye(3))
-    assert metric.components_ == pytest.approx(np.diag([1, 0, 1]))
-
-
 @pytest.mark.parametrize("length", [1e-200, 1e200])
 def test_directions_whose_squares_overflow_are_an_error(length):
     with pytest.raises(ValueError, match="rescale"):
@@ -87,17 +81,11 @@ def test_directions_whose_squares_overflow_are_an_error(length):
         (np.ones((1, 2)), r"directions has shape \(1, 2\), but X has 3 features"),
         ([[1, np.nan, 0]], "directions contains NaN"),
         ([[1, np.inf, 0]], "directions contains infinity"),
-        (np.zeros((0, 3)), "0 sample"),
     ],
 )
 def test_directions_that_do_not_fit_are_an_error(directions, message):
     with pytest.raises(ValueError, match=message):
         SensitiveSubspaceMetric(directions=directions).fit(np.eye(3))
-
-
-def test_directions_and_sensitive_columns_exclude_each_other():
-    with pytest.raises(ValueError, match="either directions or sensitive_columns"):
-        SensitiveSubspaceMetric(directions=[[1, 0]], sensitive_columns=[0]).fit(np.eye(2))
 
 
 # Learned directions
@@ -142,15 +130,10 @@ def test_the_synthetic_task_learns_the_majority_as_the_paper_did():
 TWO = np.array(list("ab" * 40))
 
 
-@pytest.mark.parametrize("kind", ["str", "categorical of ints", "categorical in another order"])
-def test_k_groups_give_k_directions(kind):
+def test_k_groups_give_k_directions():
     X, number = people()
     codes = np.digitize(number, [-1, 1])
-    groups = {
-        "str": np.array(list("xyz"))[codes],
-        "categorical of ints": pd.Categorical(codes),
-        "categorical in another order": pd.Categorical(codes, categories=[2, 0, 1], ordered=True),
-    }[kind]
+    groups = pd.Categorical(codes, categories=[2, 0, 1], ordered=True)
     metric = SensitiveSubspaceMetric(scale="raw").fit(X, sensitive_features=groups)
     expected = LogisticRegression(max_iter=1000).fit(X, codes).coef_
     assert metric.directions_.shape == (3, 4)
@@ -161,12 +144,9 @@ def test_k_groups_give_k_directions(kind):
     )
 
 
-@pytest.mark.parametrize(
-    "kind", [np.asarray, list, pd.Series, lambda v: pd.array(v, dtype="Float64"), lambda v: v[:, None]]
-)
-def test_numbers_give_the_ridge_direction(kind):
+def test_numbers_give_the_ridge_direction():
     X, number = people()
-    metric = SensitiveSubspaceMetric(scale="raw").fit(X, sensitive_features=kind(number))
+    metric = SensitiveSubspaceMetric(scale="raw").fit(X, sensitive_features=number)
     assert metric.directions_ == pytest.approx(RidgeCV().fit(X, number).coef_[None], rel=1e-8)
 
 
@@ -199,9 +179,8 @@ def test_a_model_that_is_not_linear_is_an_error():
         metric.fit(X, sensitive_features=TWO)
 
 
-@pytest.mark.parametrize("constant", ["a", 3.0, True])
-def test_a_constant_attribute_teaches_nothing_and_warns(constant):
-    X, _ = people()
+def test_a_constant_attribute_teaches_nothing_and_warns():
+    X, constant = people()[0], 3.0
     with pytest.warns(UserWarning, match="one value only"):
         metric = SensitiveSubspaceMetric().fit(X, sensitive_features=[constant] * len(X))
     assert metric.components_.tolist() == np.eye(4).tolist()
@@ -244,9 +223,7 @@ def test_row_order_and_repetition_leave_the_same_bits(distinct):
 # Sensitive columns
 
 
-@pytest.mark.parametrize(
-    "columns", [["b", "d"], np.array(["b", "d"]), [1, 3], (1, -1), np.array([1, 3]), pd.Index(["b", "d"])]
-)
+@pytest.mark.parametrize("columns", [["b", "d"], (1, -1)])
 @pytest.mark.filterwarnings("ignore:Nothing is left to rank by")
 def test_columns_by_name_or_position_are_predicted_from_the_others(columns):
     X, _ = people()
@@ -268,21 +245,12 @@ def test_a_column_of_two_values_is_classified():
     )
 
 
-@pytest.mark.filterwarnings("ignore:Nothing is left to rank by")
-def test_all_columns_may_be_sensitive():
-    metric = SensitiveSubspaceMetric(scale="raw", sensitive_columns=[0, 1, 2]).fit(people(d=3)[0])
-    assert metric.directions_.tolist() == np.eye(3).tolist()
-    assert metric.components_ == pytest.approx(np.zeros((3, 3)), abs=1e-14)
-
-
 @pytest.mark.parametrize(
     "columns, message",
     [
         ([4], "sensitive_columns has 4, but X has 4 columns"),
-        ([-5], "sensitive_columns has -5"),
         (["e"], r"names 'e', which is not among the columns \['a', 'b', 'c', 'd'\]"),
         ([], "sensitive_columns is empty"),
-        (np.array([], int), "sensitive_columns is empty"),
     ],
 )
 def test_columns_that_are_not_there_are_an_error(columns, message):
@@ -301,4 +269,7 @@ def test_names_that_were_lost_are_an_error_with_the_remedy():
     assert named[-1].directions_.tolist() == by_position[-1].directions_.tolist()
 
 
-# As a transformer
+@pytest.mark.parametrize("length", [1e-90, 1e90])
+def test_directions_of_any_reasonable_length_count(length):
+    metric = SensitiveSubspaceMetric(directions=[[0.0, length, 0.0]]).fit(np.eye(3))
+    assert metric.components_ == pytest.approx(np.diag([1, 0, 1]))

@@ -115,7 +115,7 @@ class TradeoffDisplay:
             the order of this parameter where its values are numbers, else in the order of x.
         ax : matplotlib Axes, optional
         **settings
-            For the class, as ``xlabel`` (default: the scorer's name), or for `plot`.
+            For the class, as ``xlabel`` (default: the scorer's name) or ``chosen=None`` (no mark), or for `plot`.
 
         Returns
         -------
@@ -140,13 +140,12 @@ class TradeoffDisplay:
         places = candidates["noted"].where(by_number, 0.0).sort_values(kind="stable").index
         candidates = candidates.loc[places]
         chosen = np.flatnonzero(candidates.index == getattr(search, "best_index_", None))
-        names = {"xlabel": _name(x), "ylabel": _name(y)}
+        names = {"xlabel": _name(x), "ylabel": _name(y), "chosen": int(chosen[0]) if len(chosen) else None}
         return cls.from_predictions(
             **{name: candidates[name].to_numpy() for name in ("x", "y", "xerr", "yerr")},
             labels=None if label_by is None else candidates["system"],
             annotations=None if annotate_by is None else candidates["noted"],
             annotation_name=None if annotate_by is None else annotate_by.rpartition("__")[2],
-            chosen=int(chosen[0]) if len(chosen) else None,
             ax=ax,
             **{**names, **settings},
         )
