@@ -8,12 +8,17 @@ from contextlib import contextmanager
 import numba
 import numpy as np
 import pytest
+import sklearn
 
+from skfairrank import PlackettLuceRanker
 from skfairrank._threads import threads_worth
 from skfairrank.adversaries import Adversary
 from skfairrank.scores import LinearScore
 
 needs_two_threads = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+needs_callbacks = pytest.mark.skipif(
+    not hasattr(PlackettLuceRanker, "set_callbacks"), reason=f"scikit-learn {sklearn.__version__} has no callbacks"
+)
 
 
 @contextmanager
@@ -79,6 +84,32 @@ class ScoreWithDiary(LinearScore):
         self.diary.looks.pop()
         self.diary.trained.append(rows.copy())
         super().vjp(theta, X, rows, g, scale, out)
+
+
+class Recorder:
+    """A scikit-learn callback that keeps what it sees, and stops or interrupts after so many reports."""
+
+    def __init__(self, stop_after=None, raise_after=None):
+        self.stop_after, self.raise_after = stop_after, raise_after
+        self.begun, self.ended, self.fitted, self.calls = 0, [], [], []
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+        self.begun += 1
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.ended.append(context.task_name)
+        if context.task_name == "steps":
+            self.fitted.append((fitted_estimator, fitted_estimator.coef_.copy(), fitted_estimator.n_iter_))
+            if len(self.fitted) == self.raise_after:
+                raise KeyboardInterrupt
+            return len(self.fitted) == self.stop_after
+        return False
 
 
 # Interruptions

@@ -5,9 +5,8 @@ import warnings
 import numpy as np
 import pytest
 import reference
-import sklearn
 from _data import shared_data
-from instruments import Fuse, FusedScore, needs_two_threads, on_threads
+from instruments import Fuse, FusedScore, Recorder, needs_callbacks, needs_two_threads, on_threads
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from small_tasks import (
@@ -23,6 +22,7 @@ from small_tasks import (
 
 from skfairrank import PlackettLuceRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.adversaries import ExactBox, ExactBudget
+from skfairrank.datasets import flip_sex
 from skfairrank.metrics import kendall_tau_score, stochastic_ndcg_score
 
 # Some boxes and budgets here are those of directions that span every feature, of which the metric warns.
@@ -147,16 +147,6 @@ def test_a_strong_box_zeroes_weights_and_directions():
     assert (fit_box(task, raw, 100.0, r=0.1).coef_ != 0).any()  # R is a square: never all of them
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("raw", [[[1.0, 2.0]], [[0.0, 1.0]], [[1.0, 2.0], [2.0, -1.0]]])
-def test_the_box_in_two_features_is_the_best_of_a_grid(raw, seed):
-    task = make_task((3,) * 12, weights=(1.0, -0.4), seed=seed)
-    w, objective = fit_box(task, raw, 0.2).coef_, box_objective(task, raw, 0.2)
-    found, value = best_on_a_grid(objective, (0.0, 0.0), 8.0)
-    assert objective(w) == pytest.approx(value, abs=1e-7)
-    assert w == pytest.approx(found, abs=2e-3)
-
-
 @pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6, 1e-9])
 @pytest.mark.parametrize("tol", [1e-5, 1e-8])
 def test_directions_that_nearly_agree_count_as_one(gap, tol):
@@ -166,37 +156,6 @@ def test_directions_that_nearly_agree_count_as_one(gap, tol):
     w = fit_box(task, raw, 0.1, tol=tol).coef_
     _, best = best_in_box(task, raw, 0.2, 0.05, 0.1, starts=[w, fit_box(task, 2 * OBLIQUE, 0.1).coef_])
     assert box_objective(task, raw, 0.1)(w) > best - 30 * tol
-
-
-def test_an_axis_is_what_a_direction_close_to_it_is():
-    """The one is a bound on a weight, the other an equation with a multiplier."""
-    task = make_task(seed=4)
-    for rho in (0.01, 0.1, 1.0):
-        axis = fit_box(task, [[0.0, 3.0, 0.0, 0.0]], rho).coef_
-        close = fit_box(task, [[0.0, 3.0, 3e-7, 0.0]], rho).coef_
-        assert close == pytest.approx(axis, abs=1e-4)
-
-
-def test_directions_can_be_split_joined_turned_round_and_rescaled():
-    """sum_k |V_k.w| sees no difference."""
-    task, v = make_task(MIXED, seed=5), RAW[1]
-    once = fit_box(task, [v], 0.1).coef_
-    for raw, r in (([v / 2, v / 2], 0.2), ([v / 4, -3 * v / 4], 0.2), ([-v], 0.2), ([50 * v], 0.004), ([v / 50], 10.0)):
-        assert fit_box(task, raw, 0.1, r=r).coef_ == pytest.approx(once, abs=1e-4)
-
-
-# Limits of the box
-
-
-def test_a_weak_box_gains_what_the_plain_ranker_does():
-    """Near rho = 0 scores grow until they saturate: the plain weights, at whatever scale the box likes best, are no better."""
-    for weights, raw, seed in (((0.3, 0.0, 1.0), [[1.0, 0.0, 1.0]], 1), ((1.0, -1.0, 0.5, 0.0), OBLIQUE, 5)):
-        task = make_task(weights=weights, seed=seed)
-        plain = fit_plain(task, tol=1e-5).coef_
-        for rho in (1e-8, 1e-5, 1e-3):
-            objective = box_objective(task, raw, rho, delta=0.02)
-            weak = fit_box(task, raw, rho, delta=0.02, tol=1e-5).coef_
-            assert objective(weak) > max(objective(scale * plain) for scale in np.geomspace(0.01, 10, 50)) - 1e-4
 
 
 # Plateaus and other solutions
@@ -256,25 +215,12 @@ def test_a_plateau_far_out_is_left(alpha, factor):
     assert values[1] > values[0] - 2e-4
 
 
-def test_a_box_without_width_is_no_regulariser():
+def test_without_bounds_there_is_no_regulariser():
     task = make_task(seed=0)
-    plain = fit_plain(task, 0.01)
+    plain = fit_plain(task, 0.01).coef_
     for raw in (DIRECTIONS["none"], DIRECTIONS["axis"], DIRECTIONS["two"]):
-        assert fit_box(task, raw, 5.0, 0.0, 0.0, alpha=0.01).coef_ == pytest.approx(plain.coef_, abs=1e-4)
-
-
-def test_without_subspace_radius_directions_do_not_count():
-    task = make_task(seed=0)
-    none = fit_box(task, DIRECTIONS["none"], 0.1, 0.0, 0.1).coef_
-    for raw in (DIRECTIONS["axis"], DIRECTIONS["two"], DIRECTIONS["everything"]):
-        assert fit_box(task, raw, 0.1, 0.0, 0.1).coef_ == pytest.approx(none, abs=1e-5)
-
-
-def test_axes_of_all_features_widen_the_box():
-    """r |V_jj| adds to delta in every coordinate."""
-    task = make_task(seed=0)
-    wide = fit_box(task, DIRECTIONS["none"], 0.1, delta=0.25).coef_
-    assert fit_box(task, np.eye(4), 0.1, r=0.2, delta=0.05).coef_ == pytest.approx(wide, abs=1e-6)
+        assert fit_box(task, raw, 5.0, 0.0, 0.0, alpha=0.01).coef_ == pytest.approx(plain, abs=1e-4)
+    assert fit_budget(task, RAW[:2], 5.0, 0.0, 0.0, alpha=0.01).coef_ == pytest.approx(plain, rel=2e-5)
 
 
 @pytest.mark.parametrize("name", ["axis", "one", "two", "duplicates"])
@@ -289,13 +235,6 @@ def test_without_feature_radius_a_strong_box_only_forbids_directions(name):
         w = fit_box(task, raw, rho, 0.5, 0.0, alpha=0.01).coef_
         # 3e-4: where the solver's tolerance ends, whether or not it has settled into the kink.
         assert np.abs(basis @ w).max() < 0.02 / rho and w == pytest.approx(limit, abs=0.1 / rho + 3e-4)
-
-
-def test_directions_that_span_everything_forbid_everything():
-    """Without free moves weights fall as 1 / rho in all directions."""
-    task = make_task(seed=0)
-    w, ten = (fit_box(task, DIRECTIONS["everything"], rho, 1.0, 0.0, tol=1e-8).coef_ for rho in (1e2, 1e3))
-    assert 1e-4 < np.abs(w).max() < 1e-3 and ten == pytest.approx(w / 10, rel=2e-3)
 
 
 # Solutions under the budget
@@ -354,25 +293,6 @@ def test_the_kinks_of_the_budget_by_construction(name, sizes):
 # Limits of the budget
 
 
-@pytest.mark.parametrize("sizes", [(4,) * 20, MIXED])
-def test_without_directions_the_budget_is_an_l2_penalty(sizes):
-    """Nothing is free: all goes to the largest queries, R = n_max/2 eps ||w||^2."""
-    task = make_task(sizes, seed=1)
-    for rho, epsilon in ((0.3, 0.01), (3.0, 0.1)):
-        ridge = fit_plain(task, rho * max(sizes) * epsilon).coef_
-        assert fit_budget(task, DIRECTIONS["none"], rho, epsilon).coef_ == pytest.approx(ridge, rel=2e-5)
-
-
-@pytest.mark.parametrize("sizes", [(4,) * 20, MIXED])
-@pytest.mark.parametrize("name", ["everything", "more than features"])
-def test_directions_that_span_everything_make_the_budget_an_l2_penalty(name, sizes):
-    """R = mean n/2 r^2 ||w||^2, whatever epsilon."""
-    task = make_task(sizes, seed=1)
-    ridge = fit_plain(task, 0.3 * np.mean(sizes) * 0.2**2).coef_
-    for epsilon in (0.0, 0.01, 10.0):
-        assert fit_budget(task, DIRECTIONS[name], 0.3, epsilon).coef_ == pytest.approx(ridge, rel=2e-5)
-
-
 def smooth_maximum(task, penalty, starts):
     """By BFGS, for a penalty 1/2 w'Mw."""
 
@@ -384,40 +304,17 @@ def smooth_maximum(task, penalty, starts):
 
 
 @pytest.mark.parametrize("sizes", [(4,) * 20, MIXED])
-def test_without_subspace_radius_the_budget_penalises_the_fair_part(sizes):
-    task, metric = make_task(sizes, seed=1), metric_of(RAW[:2]).estimator
-    w = fit_budget(task, RAW[:2], 0.3, 0.1, 0.0, alpha=1e-3).coef_
-    penalty = 0.3 * max(sizes) * 0.1 * metric.components_ + 1e-3 * np.eye(4)
-    assert task.utility(w)[0] - w @ penalty @ w / 2 == pytest.approx(
-        smooth_maximum(task, penalty, [w, np.zeros(4)]), abs=1e-10
-    )
-
-
-@pytest.mark.parametrize("sizes", [(4,) * 20, MIXED])
-def test_without_budget_only_the_sensitive_part_is_penalised(sizes):
-    task, metric = make_task(sizes, seed=1), metric_of(RAW[:2]).estimator
-    w = fit_budget(task, RAW[:2], 0.3, 0.0, 0.5, alpha=1e-3).coef_
+@pytest.mark.parametrize("name, epsilon, r", [
+    ("none", 0.01, 0.2), ("two", 0.1, 0.0), ("everything", 10.0, 0.2), ("more than features", 0.01, 0.2), ("two", 0.0, 0.5),
+])  # fmt: skip
+def test_limits_of_the_budget_are_quadratic_penalties(name, epsilon, r, sizes):
+    """If nothing is free, all goes to the largest queries, R = n_max/2 eps ||P w||^2; else R = mean n/2 r^2 ||A w||^2."""
+    task, metric = make_task(sizes, seed=1), metric_of(DIRECTIONS[name]).estimator
+    w = fit_budget(task, DIRECTIONS[name], 0.3, epsilon, r, alpha=1e-3).coef_
     inside = metric.sensitive_basis_.T @ metric.sensitive_basis_
-    penalty = 0.3 * np.mean(sizes) * 0.5**2 * inside + 1e-3 * np.eye(4)
-    assert task.utility(w)[0] - w @ penalty @ w / 2 == pytest.approx(
-        smooth_maximum(task, penalty, [w, np.zeros(4)]), abs=1e-10
-    )
-
-
-def test_neither_radius_nor_budget_is_no_regulariser():
-    task = make_task(seed=1)
-    assert fit_budget(task, RAW[:2], 5.0, 0.0, 0.0, alpha=0.01).coef_ == pytest.approx(
-        fit_plain(task, 0.01).coef_, rel=2e-5
-    )
-
-
-def test_the_budget_sees_directions_only_through_their_span():
-    task = make_task(MIXED, seed=2)
-    objective = budget_objective(task, metric_of(RAW[:2]).estimator.sensitive_basis_, 0.1)
-    once = fit_budget(task, RAW[:2], 0.1).coef_
-    for raw in (1e3 * RAW[:2], np.array([[1, 1], [1, -1]]) @ RAW[:2], np.vstack([RAW[:2], RAW[0] - RAW[1]])):
-        w = fit_budget(task, raw, 0.1).coef_
-        assert w == pytest.approx(once, abs=1e-4) and objective(w) == pytest.approx(objective(once), abs=1e-9)
+    M = 0.3 * (max(sizes) * epsilon * metric.components_ + np.mean(sizes) * r**2 * inside) + 1e-3 * np.eye(4)
+    found = task.utility(w)[0] - w @ M @ w / 2
+    assert found == pytest.approx(smooth_maximum(task, M, [w, np.zeros(4)]), abs=1e-10)
 
 
 # Without a regulariser
@@ -431,11 +328,6 @@ def test_a_plain_solution_is_stationary(alpha):
     assert smooth_maximum(task, alpha * np.eye(4), [np.zeros(4), w]) == pytest.approx(
         task.utility(w)[0] - alpha / 2 * w @ w, abs=1e-10
     )
-
-
-def test_a_strong_alpha_leaves_the_slope_at_zero():
-    task = make_task(seed=1)
-    assert fit_plain(task, 1e6, tol=1e-12).coef_ == pytest.approx(task.utility(np.zeros(4))[1] / 1e6, rel=1e-4)
 
 
 @pytest.mark.parametrize("adversary", ["ascent", "exact", "exact_box"])
@@ -457,27 +349,16 @@ def test_tol_bounds_the_gradient(tol):
     assert fit_plain(task, 0.01, tol=tol / 100).n_iter_ > fit_plain(task, 0.01, tol=tol).n_iter_ > 2
 
 
-def fits():
-    yield "plain", lambda task, **k: fit_plain(task, **{"alpha": 0.01, **k})
-    yield "box", lambda task, **k: fit_box(task, RAW[:2], 0.1, **k)
-    yield "box, axis", lambda task, **k: fit_box(task, [[0, 1.0, 0, 0]], 0.1, **k)
-    yield "budget", lambda task, **k: fit_budget(task, RAW[:2], 0.1, **k)
-
-
-FITS = dict(fits())
+FITS = {
+    "plain": lambda task, **k: fit_plain(task, **{"alpha": 0.01, **k}),
+    "box": lambda task, **k: fit_box(task, RAW[:2], 0.1, **k),
+    "box, axis": lambda task, **k: fit_box(task, [[0, 1.0, 0, 0]], 0.1, **k),
+    "budget": lambda task, **k: fit_budget(task, RAW[:2], 0.1, **k),
+}
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 
 # What it reports
-
-
-@every_fit
-def test_the_history_has_an_entry_for_each_iteration(fit):
-    task = make_task(MIXED, seed=1)
-    ranker = fit(task)
-    assert set(ranker.history_) == {"utility", "regularizer", "query_distance", "lambda"}
-    assert all(len(values) == ranker.n_iter_ > 5 and np.isfinite(values).all() for values in ranker.history_.values())
-    assert ranker.history_["utility"][-1] == pytest.approx(task.utility(ranker.coef_)[0], abs=1e-3)
 
 
 def test_the_history_is_that_of_the_weights():
@@ -495,14 +376,12 @@ def test_the_history_is_that_of_the_weights():
 
 
 @every_fit
-@pytest.mark.parametrize("max_iter", [1, 3])
-def test_too_few_iterations_warn_once_and_leave_a_ranker(fit, max_iter):
+def test_too_few_iterations_warn_once_and_leave_a_ranker(fit):
     task = make_task(MIXED, seed=1)
-    with pytest.warns(ConvergenceWarning, match=rf"did not converge.*max_iter={max_iter}\b.*Increase max_iter") as seen:
-        ranker = fit(task, max_iter=max_iter)
+    with pytest.warns(ConvergenceWarning, match=r"did not converge.*max_iter=3\b.*Increase max_iter") as seen:
+        ranker = fit(task, max_iter=3)
     assert len(seen) == 1 and seen[0].filename == __file__  # it points at the caller's line
-    assert ranker.n_iter_ in (max_iter, 2 * max_iter) and len(ranker.history_["utility"]) == ranker.n_iter_
-    assert np.isfinite(ranker.predict(task.X)).all() and ranker.coef_.any()
+    assert ranker.n_iter_ in (3, 6) and len(ranker.history_["utility"]) == ranker.n_iter_ and ranker.coef_.any()
 
 
 @every_fit
@@ -518,33 +397,18 @@ def test_enough_iterations_do_not_warn(fit):
 
 
 @every_fit
-def test_the_seed_does_not_matter(fit):
-    task = make_task(MIXED, seed=1)
-    np.testing.assert_array_equal(fit(task, random_state=0).coef_, fit(task, random_state=None).coef_)
-
-
-@every_fit
-def test_the_interleaving_of_rows_and_the_names_of_queries_do_not_matter(fit):
+def test_interleaving_names_of_queries_and_settings_of_other_solvers_do_not_matter(fit):
     """To the bit, where every query keeps the order of its rows."""
     task = make_task(MIXED, seed=1)
     coef = fit(task).coef_
-    rng = np.random.default_rng(0)
-    for _ in range(3):
-        turns, order = rng.permutation(task.qid), np.empty(len(task.qid), int)
-        for q in np.unique(task.qid):
-            order[turns == q] = np.flatnonzero(task.qid == q)
-        again = Task(task.X[order], task.y[order], task.qid[order])
-        np.testing.assert_array_equal(fit(again).coef_, coef)
-    task.qid = np.array([f"q{k:02}" for k in task.qid])
-    np.testing.assert_array_equal(fit(task).coef_, coef)
-
-
-@every_fit
-def test_the_order_of_rows_within_queries_does_not_matter(fit):
-    task = make_task(MIXED, seed=1)
-    order = np.random.default_rng(0).permutation(len(task.qid))
+    turns, order = np.random.default_rng(0).permutation(task.qid), np.empty(len(task.qid), int)
+    for q in np.unique(task.qid):
+        order[turns == q] = np.flatnonzero(task.qid == q)
     again = Task(task.X[order], task.y[order], task.qid[order])
-    assert fit(again).coef_ == pytest.approx(fit(task).coef_, abs=1e-5)
+    np.testing.assert_array_equal(fit(again).coef_, coef)
+    task.qid = np.array([f"q{k:02}" for k in task.qid])
+    others = {"gradient": "plrank", "learning_rate": 9.0, "batch_size": 1, "n_samples": 2, "random_state": 7}
+    np.testing.assert_array_equal(fit(task, **others).coef_, coef)
 
 
 @every_fit
@@ -555,30 +419,6 @@ def test_the_number_of_threads_does_not_matter(fit):
         with on_threads(n):
             found.append(fit(task).coef_)
     np.testing.assert_array_equal(*found)
-
-
-def test_other_parameters_of_training_do_not_matter():
-    task = make_task(seed=1)
-    one = fit_box(task, OBLIQUE, 0.1)
-    other = fit_box(task, OBLIQUE, 0.1, gradient="plrank", learning_rate=9.0, batch_size=1, n_samples=2, fair_start=0.7)
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-    np.testing.assert_array_equal(fit_box(task, OBLIQUE, 0.1, verbose=0).coef_, one.coef_)
-
-
-def test_verbose_prints_and_changes_nothing(capsys):
-    task = make_task(seed=1)
-    one = fit_box(task, OBLIQUE, 0.1, max_iter=200)
-    assert capsys.readouterr().out == ""
-    loud = fit_box(task, OBLIQUE, 0.1, max_iter=200, verbose=1)
-    assert "[SenSTIRRanker] step " in capsys.readouterr().out
-    np.testing.assert_array_equal(one.coef_, loud.coef_)
-
-
-def test_float32_features_give_nearly_the_same_weights():
-    task = make_task(seed=1)
-    small = Task(task.X.astype(np.float32), task.y, task.qid)
-    assert fit_box(small, RAW[:2], 0.1).coef_ == pytest.approx(fit_box(task, RAW[:2], 0.1).coef_, abs=1e-4)
-    assert fit_box(small, RAW[:2], 0.1).coef_.dtype == np.float64
 
 
 @pytest.mark.parametrize("s", [1e-4, 1e3, 1e6])
@@ -688,12 +528,7 @@ def test_separable_data_have_finite_weights(fit):
     assert 10 < np.abs(free.coef_).max() < 1e6 and task.utility(free.coef_)[0] > 0.999
 
 
-def test_one_query_and_one_feature():
-    task = make_task((4,), seed=1)
-    assert (
-        gain_of_moves(box_objective(task, RAW[:2], 0.1), fit_box(task, RAW[:2], 0.1).coef_, np.random.default_rng(0))
-        < 1e-9
-    )
+def test_one_feature():
     line = make_task(weights=(1.0,), seed=1)
     for raw in (np.zeros((0, 1)), np.ones((1, 1))):
         w = fit_box(line, raw, 0.1).coef_
@@ -705,26 +540,14 @@ def test_one_query_and_one_feature():
 
 
 @every_fit
-def test_queries_too_large_for_exact_sums_are_an_error_with_the_limit(fit):
+def test_what_the_solver_cannot_do_is_an_error(fit):
     task = make_task((2, 3), seed=1)
+    with pytest.raises(ValueError, match=r'early_stopping=True needs solver="adam"'):
+        fit(task, early_stopping=True)
     task.X, task.y = np.vstack([task.X, np.ones((40, 4))]), np.r_[task.y, np.ones(40)]
     task.qid = np.r_[task.qid, [7] * 40]
     with pytest.raises(ValueError, match=r"limited to \d+ items; query 7 has 40"):
         fit(task)
-
-
-def test_the_ascent_has_no_closed_form():
-    task = make_task(seed=1)
-    with pytest.raises(
-        ValueError, match=r'closed form: set adversary="gaps", "exact_box" or "exact", or use solver="adam"'
-    ):
-        SenSTIRRanker(OBLIQUE, solver="lbfgs").fit(task.X, task.y, qid=task.qid)
-
-
-@every_fit
-def test_nothing_is_held_out(fit):
-    with pytest.raises(ValueError, match=r'early_stopping=True needs solver="adam"'):
-        fit(make_task(seed=1), early_stopping=True)
 
 
 # Warm starts
@@ -778,99 +601,52 @@ def test_solvers_hand_over_to_each_other():
 # Interruption and callbacks
 
 
-def with_fuse(n=None):
-    """The parameter of a fit that is interrupted at its n-th gradient, and the fuse."""
-    fuse = Fuse(n)
-    return {"score_function": FusedScore(fuse, on=("vjp",))}, fuse
-
-
-@every_fit
-@pytest.mark.parametrize("n", [1, 2, 9])
-def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(fit, n):
-    task = make_task(MIXED, seed=1)
-    with pytest.warns(UserWarning, match=r"interrupted after \d+ ") as seen:
-        ranker = fit(task, **with_fuse(n)[0])
-    assert len(seen) == 1 and ranker.n_iter_ < n
-    assert all(len(values) == ranker.n_iter_ for values in ranker.history_.values())
-    assert np.isfinite(ranker.predict(task.X)).all()
-    if ranker.n_iter_:
-        assert task.utility(ranker.coef_)[0] == pytest.approx(ranker.history_["utility"][-1], rel=1e-9)
-
-
 @pytest.mark.parametrize("from_the_end", [8, 12, 20])
 def test_an_interrupt_near_the_end_leaves_nearly_the_solution(from_the_end):
     """Not what the budget's last trial, within a kink, happened to be at."""
-    task = make_task(MIXED, seed=1)
-    settings, calls = with_fuse()
-    solved = fit_budget(task, RAW[:2], 0.1, **settings)
+    task, calls = make_task(MIXED, seed=1), Fuse()
+    solved = fit_budget(task, RAW[:2], 0.1, score_function=FusedScore(calls, on=("vjp",)))
+    fuse = Fuse(calls.n_calls - from_the_end)
     with pytest.warns(UserWarning, match="interrupted"):
-        ranker = fit_budget(task, RAW[:2], 0.1, **with_fuse(calls.n_calls - from_the_end)[0])
+        ranker = fit_budget(task, RAW[:2], 0.1, score_function=FusedScore(fuse, on=("vjp",)))
     objective = budget_objective(task, metric_of(RAW[:2]).estimator.sensitive_basis_, 0.1)
     assert objective(ranker.coef_) > objective(solved.coef_) - 1e-4
 
 
-class Recorder:
-    """A scikit-learn callback that keeps the rankers it sees, and asks to stop after so many."""
-
-    def __init__(self, stop_after=None):
-        self.stop_after, self.seen = stop_after, []
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None): ...
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if context.task_name == "steps":
-            self.seen.append((fitted_estimator.n_iter_, fitted_estimator.coef_.copy()))
-        return len(self.seen) == self.stop_after
-
-
-needs_callbacks = pytest.mark.skipif(
-    not hasattr(PlackettLuceRanker, "set_callbacks"), reason=f"scikit-learn {sklearn.__version__} has no callbacks"
-)
-
-
 @needs_callbacks
-@pytest.mark.parametrize("kind", ["plain", "box", "budget"])
-def test_a_callback_sees_iterations_and_ends_them(kind):
+@pytest.mark.parametrize("adversary", [ExactBox(0.2), ExactBudget(subspace_radius=0.2), None], ids=str)
+def test_a_callback_sees_iterations_and_ends_them(adversary):
     task = make_task(MIXED, seed=1)
-    base = {"solver": "lbfgs", "max_iter": 100, "tol": 1e-6}
-    attack = {"rho": 0.1, **base}
-    make = {
-        "plain": lambda: PlackettLuceRanker(alpha=0.01, **base),
-        "box": lambda: SenSTIRRanker(RAW[:2], adversary=ExactBox(0.2), **attack),
-        "budget": lambda: SenSTIRRanker(RAW[:2], adversary=ExactBudget(subspace_radius=0.2), **attack),
-    }[kind]
-    silent, recorder = make().fit(task.X, task.y, qid=task.qid), Recorder()
-    ranker = make().set_callbacks(recorder).fit(task.X, task.y, qid=task.qid)
-    np.testing.assert_array_equal(ranker.coef_, silent.coef_)
-    assert len(recorder.seen) >= 2 and [n for n, _ in recorder.seen] == sorted(n for n, _ in recorder.seen)
-    stopper = Recorder(stop_after=2)
-    stopped = make().set_callbacks(stopper).fit(task.X, task.y, qid=task.qid)  # no ConvergenceWarning: it was asked to
-    assert stopped.n_iter_ == stopper.seen[-1][0] == 4 and len(stopper.seen) == 2
-    np.testing.assert_array_equal(stopped.coef_, stopper.seen[-1][1])
+
+    def fit(*callbacks):
+        settings = {"solver": "lbfgs", "max_iter": 100, "tol": 1e-6, "alpha": 0.01}
+        fair = SenSTIRRanker(RAW[:2], adversary=adversary, rho=0.1, **settings)
+        ranker = PlackettLuceRanker(**settings) if adversary is None else fair
+        return ranker.set_callbacks(*callbacks).fit(task.X, task.y, qid=task.qid)
+
+    recorder, stopper = Recorder(), Recorder(stop_after=2)
+    np.testing.assert_array_equal(fit(recorder).coef_, fit().coef_)
+    steps = [n for *_, n in recorder.fitted]
+    assert len(steps) >= 2 and steps == sorted(steps)
+    stopped = fit(stopper)  # no ConvergenceWarning: it was asked to
+    _, coef, n_iter = stopper.fitted[-1]
+    assert stopped.n_iter_ == n_iter == 4 and len(stopper.fitted) == 2
+    np.testing.assert_array_equal(stopped.coef_, coef)
 
 
 # German Credit
 
 
-def german_credit():
-    with np.load(shared_data("german_seed0.npz")) as data:
-        train, test = ([data[f"{name}_{part}"] for name in ("X", "y", "qid")] for part in ("train", "test"))
-    flipped = test[0].copy()
-    flipped[:, [3, 4]] = test[0][:, [4, 3]]
-    return train, test, flipped
-
-
 def test_german_credit_is_that_of_the_trial():
     """Issue 6: NDCG and tau of a trial on seed 0. (At rho .01 and .1 it had not converged: tau was .763 and .911.)"""
-    (X, y, qid), (X_test, y_test, qid_test), flipped = german_credit()
-    metric = FrozenEstimator(SensitiveSubspaceMetric(sensitive_columns=[0]).fit(X))
+    with np.load(shared_data("german_seed0.npz")) as data:
+        (X, y, qid), (X_test, y_test, qid_test) = (
+            [data[f"{name}_{part}"] for name in ("X", "y", "qid")] for part in ("train", "test")
+        )
     for rho, ndcg, tau in ((0.3, 0.784, 0.996), (1.0, 0.777, 1.0)):
+        metric = SensitiveSubspaceMetric(sensitive_columns=[0])
         ranker = SenSTIRRanker(metric, rho=rho, adversary="exact_box", solver="lbfgs").fit(X, y, qid=qid)
-        scores = ranker.predict(X_test)
-        assert kendall_tau_score(scores, ranker.predict(flipped), qid=qid_test) == pytest.approx(tau, abs=0.01)
+        scores, flipped = ranker.predict(X_test), ranker.predict(flip_sex(X_test))
+        assert kendall_tau_score(scores, flipped, qid=qid_test) == pytest.approx(tau, abs=0.01)
         assert stochastic_ndcg_score(y_test, scores, qid=qid_test, n_samples="exact") == pytest.approx(ndcg, abs=0.003)
         assert ranker.n_iter_ < 300
