@@ -1,6 +1,5 @@
 """The rankers as estimators: parameters, inputs, ranks and scores, progress, interruption, memory; Fair-PG-Rank's objective."""
 
-import pickle
 import re
 import tracemalloc
 import warnings
@@ -10,12 +9,9 @@ import pandas as pd
 import polars as pl
 import pytest
 import reference
-import sklearn
-from instruments import Diary, Fuse, FusedScore, ScoreWithDiary
-from sklearn.base import BaseEstimator, clone
+from instruments import Diary, Fuse, FusedScore, Recorder, ScoreWithDiary, needs_callbacks
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import estimator_html_repr
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._random import draw_keys
@@ -73,33 +69,24 @@ class Fixed(RankingMixin, BaseEstimator):
 
 
 def test_rank_is_by_descending_score_within_the_query_ties_in_row_order():
+    """Also of one row, case 10."""
     ranker, X = Fixed([1.0]), np.array([[0.1], [2], [0.1], [3], [0.1], [2]])
     assert Fixed([1.0], n_queries=1).rank(X).tolist() == [4, 2, 5, 1, 6, 3]
     assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).tolist() == [3, 1, 4, 1, 2, 2]
-    assert ranker.rank(X, qid=["b", "a", "b", "b", "a", "b"]).dtype == np.int64
     assert Fixed([0.0]).rank(X, qid=[1, 0, 1, 0, 1, 0]).tolist() == [1, 1, 2, 2, 3, 3]
+    assert ranker.rank([[0.2]], qid=["a"]).tolist() == [1]
 
 
-def test_one_row_has_rank_one():
-    """Case 10."""
-    assert Fixed([0.3]).rank([[0.2]], qid=["a"]).tolist() == [1]
-
-
-@pytest.mark.parametrize(
-    "form", [list, np.asarray, pd.Series, pd.Categorical, pl.Series, lambda q: [f"{i:02}" for i in q]]
-)
+@pytest.mark.parametrize("form", [list, pd.Series, pd.Categorical, pl.Series, lambda q: [f"{i:02}" for i in q]])
 def test_any_form_of_qid_serves_every_method(form):
     """Case 3; the ids keep their order, so random numbers fall on the same queries."""
     X, y, qid, _ = task()
-    a = SenSTIRRanker(V, **QUICK).fit(X, y, qid=qid)
-    b = SenSTIRRanker(V, **QUICK).fit(X, y, qid=form(qid.tolist()))
-    np.testing.assert_array_equal(a.coef_, b.coef_)
-    np.testing.assert_array_equal(a.rank(X, qid=qid), b.rank(X, qid=form(qid.tolist())))
-    np.testing.assert_array_equal(
-        a.sample_rankings(X, qid=qid, n_samples=3, random_state=1),
-        b.sample_rankings(X, qid=form(qid.tolist()), n_samples=3, random_state=1),
-    )
-    assert a.score(X, y, qid=qid) == b.score(X, y, qid=form(qid.tolist()))
+    found = []
+    for ids in (qid, form(qid.tolist())):
+        ranker = SenSTIRRanker(V, **QUICK).fit(X, y, qid=ids)
+        sampled = ranker.sample_rankings(X, qid=ids, n_samples=3, random_state=1)
+        found.append(np.r_[ranker.coef_, ranker.rank(X, qid=ids), sampled.ravel(), ranker.score(X, y, qid=ids)])
+    np.testing.assert_array_equal(*found)
 
 
 def test_sampled_rankings_follow_the_policy_and_the_rows():
@@ -133,6 +120,8 @@ def test_score_is_the_ndcg_of_the_sorted_list_whatever_the_size_of_the_scores():
     score = ranker.score(X, y, qid=qid)
     assert score == ranker.score(X, y, qid=qid, sample_weight=None) == ndcg_score(y, ranker.predict(X), qid=qid)
     assert Fixed(1e-3 * ranker.coef_).score(X, y, qid=qid) == pytest.approx(score, abs=1e-12)
+    with pytest.raises(ValueError, match="no sample_weight"):
+        ranker.score(X, y, qid=qid, sample_weight=np.ones(60))
 
 
 def test_score_without_qid_after_several_queries_is_an_error_with_the_remedy():
@@ -142,11 +131,6 @@ def test_score_without_qid_after_several_queries_is_an_error_with_the_remedy():
         PlackettLuceRanker(**QUICK).fit(X, y, qid=qid).score(X, y)
     one = PlackettLuceRanker(**QUICK).fit(X, y, qid=np.zeros(len(X)))
     assert one.score(X, y) == one.score(X, y, qid=np.zeros(len(X)))
-
-
-def test_score_takes_no_weights():
-    with pytest.raises(ValueError, match="no sample_weight"):
-        Fixed([1.0]).score([[1.0], [2.0]], [1, 0], qid=[0, 0], sample_weight=[1, 1])
 
 
 def test_without_qid_fit_takes_one_query_and_warns():
@@ -205,29 +189,22 @@ def test_bad_data_are_an_error(make, name):
         make().fit(X, y, qid=qid, sensitive_features=g[: len(X)])
 
 
-def test_relevances_of_300_do_not_overflow():
-    """Case 12."""
-    X, _, _, _ = task()
-    coef = PlackettLuceRanker(**QUICK).fit(X[:4], [300, 1, 0, 299], qid=[0, 0, 0, 0]).coef_
-    assert np.isfinite(coef).all() and np.abs(coef).max() > 1e-3
-
-
 @every_ranker
 def test_any_form_of_data_gives_the_same_weights(make):
     X, y, qid, g = task()
     X, y = np.round(X * 8), y.astype(int)  # exact in every form
     expected = make().fit(X, y, qid=qid, sensitive_features=g).coef_
     frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(60)[::-1])
-    wide = np.repeat(X, 2, axis=1)
+    shuffled = pd.Series(y, index=np.arange(60) + 7)
     for other in (
         X.tolist(),
         X.astype(int),
         np.asfortranarray(X),
-        wide[:, ::2],
+        np.repeat(X, 2, axis=1)[:, ::2],
         frame,
-        pl.DataFrame(X, schema=list("abcd")),
+        pl.DataFrame(X),
     ):
-        for relevance in (y, y.tolist(), pd.Series(y, index=np.arange(60) + 7), y.astype(np.float32)):
+        for relevance in (y, shuffled, y.astype(np.float32)):
             np.testing.assert_array_equal(make().fit(other, relevance, qid=qid, sensitive_features=g).coef_, expected)
 
 
@@ -248,32 +225,23 @@ def test_names_of_features_are_remembered():
 # Parameters
 
 
-SHARED = {
+BAD = {
     "score_function": ["neural"], "solver": ["sgd"], "gradient": ["finite"], "learning_rate": [0, -1, "fast"],
     "max_iter": [0, 1.5], "batch_size": [0, 2.5], "n_samples": [1, 0, "exact"], "alpha": [-1], "tol": [-1e-3],
     "early_stopping": ["yes"], "validation_fraction": [0.0, 1.0], "n_iter_no_change": [0], "warm_start": ["no"],
     "random_state": ["seed", -1], "verbose": [-1],
-}  # fmt: skip
-OWN = {
     "metric": [3, "euclidean"], "rho": [-0.1, "strong", None], "adversary": ["attack"], "fair_start": [-0.1, 1.1],
+    "fairness_weight": [-1],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name, value", [(k, v) for k in SHARED for v in SHARED[k]])
-@every_ranker
-def test_bad_parameters_are_an_error_that_names_them(make, name, value):
+@pytest.mark.parametrize("name, value", [(k, v) for k in BAD for v in BAD[k]])
+def test_bad_parameters_are_an_error_that_names_them(name, value):
     X, y, qid, g = task()
-    with pytest.raises(ValueError, match=name):
-        make(**{name: value}).fit(X, y, qid=qid, sensitive_features=g)
-
-
-@pytest.mark.parametrize("name, value", [(k, v) for k in OWN for v in OWN[k]])
-def test_bad_parameters_of_senstir_are_an_error_that_names_them(name, value):
-    X, y, qid, _ = task()
-    with pytest.raises(ValueError, match=name):
-        SenSTIRRanker(**{"metric": V, **QUICK, name: value}).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="fairness_weight"):
-        FairPGRanker(fairness_weight=-1).fit(X, y, qid=qid)
+    takers = [cls for cls in (PlackettLuceRanker, SenSTIRRanker, FairPGRanker) if name in cls().get_params()]
+    for cls in takers:
+        with pytest.raises(ValueError, match=name):
+            cls(**{**QUICK, name: value}).fit(X, y, qid=qid, sensitive_features=g)
 
 
 @pytest.mark.parametrize("cls", [PlackettLuceRanker, SenSTIRRanker, FairPGRanker, RandomRanker])
@@ -286,48 +254,10 @@ def test_all_rankers_share_parameters_and_defaults(cls):
         assert {name: own[name] for name in shared} == shared
 
 
-@pytest.mark.parametrize("cls", [PlackettLuceRanker, SenSTIRRanker, FairPGRanker])
-def test_parameters_reach_the_parent_class(cls):
-    """Every parameter is stored as given, under its own name."""
-    values = {name: object() for name in cls().get_params(deep=False)}
-    assert cls(**values).get_params(deep=False) == values
-    ranker = cls().set_params(**values)
-    assert all(getattr(ranker, name) is value for name, value in values.items())
-
-
 @every_ranker
-def test_clone_pickle_and_html(make):
-    X, y, qid, g = task()
-    ranker = make(alpha=0.25)
-    assert clone(ranker).get_params().keys() == ranker.get_params().keys() and clone(ranker).alpha == 0.25
-    assert type(ranker).__name__ in estimator_html_repr(ranker)
-    ranker.fit(X, y, qid=qid, sensitive_features=g)
-    assert not hasattr(clone(ranker), "coef_")
-    restored = pickle.loads(pickle.dumps(ranker))
-    np.testing.assert_array_equal(restored.predict(X), ranker.predict(X))
-    np.testing.assert_array_equal(restored.history_["utility"], ranker.history_["utility"])
-    html = ranker._repr_html_()
-    assert type(ranker).__name__ in html and "0.25" in html
-    assert "alpha=0.25" in repr(ranker)
-
-
-def test_a_metric_inside_a_ranker_can_be_searched_over():
-    ranker = SenSTIRRanker(SensitiveSubspaceMetric(sensitive_columns=[0]))
-    ranker.set_params(metric__sensitive_columns=[1], metric__distinct=False)
-    assert ranker.metric.sensitive_columns == [1] and not ranker.metric.distinct
-    frozen = SenSTIRRanker(FrozenEstimator(SensitiveSubspaceMetric([[0, 1]]).fit(np.eye(2))))
-    assert clone(frozen).metric is frozen.metric or clone(frozen).metric.estimator.directions_.tolist() == [[0, 1]]
-
-
-@every_ranker
-def test_fit_and_score_request_their_metadata(make):
-    requests = make().get_metadata_routing()
-    assert requests.fit.requests == {
-        "qid": True,
-        "sensitive_features": True,
-        "query_weight": True,
-        "X_hypothetical": True,
-    }
+def test_rankers_request_their_metadata(make):
+    requests, given = make().get_metadata_routing(), ("qid", "sensitive_features", "query_weight", "X_hypothetical")
+    assert requests.fit.requests == requests.partial_fit.requests == dict.fromkeys(given, True)
     assert requests.score.requests["qid"] is True
 
 
@@ -366,55 +296,21 @@ def test_a_second_fit_forgets_the_first():
 def test_a_warm_start_goes_on_from_the_last_weights(make):
     X, y, qid, g = task()
     ranker = make(warm_start=True).fit(X, y, qid=qid, sensitive_features=g)
-    before = ranker.coef_.copy()
+    kept, before = ranker.coef_, ranker.coef_.copy()
     ranker.set_params(max_iter=1, learning_rate=1e-9).fit(X, y, qid=qid, sensitive_features=g)
     assert ranker.coef_ == pytest.approx(before, abs=2e-9) and not np.array_equal(ranker.coef_, before)
     assert ranker.n_iter_ == 1 and len(ranker.history_["utility"]) == 1
+    np.testing.assert_array_equal(kept, before)
     if isinstance(ranker, SenSTIRRanker) and ranker.adversary == "ascent":
         lambda_ = ranker.lambda_
         ranker.set_params(fair_start=1.0).fit(X, y, qid=qid, sensitive_features=g)  # leaves lambda alone
         assert ranker.lambda_ == lambda_ != 2.0
-
-
-def test_a_warm_start_with_other_features_is_an_error():
-    X, y, qid, _ = task()
-    ranker = PlackettLuceRanker(warm_start=True, **QUICK).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="last fit had 4 features and 4 parameters, and X has 3 features and 3"):
-        ranker.fit(X[:, :3], y, qid=qid)
-
-
-def test_a_warm_start_does_not_change_the_weights_of_the_last_fit_in_place():
-    X, y, qid, _ = task()
-    ranker = PlackettLuceRanker(warm_start=True, **QUICK).fit(X, y, qid=qid)
-    kept, copy = ranker.coef_, ranker.coef_.copy()
-    ranker.fit(X, y, qid=qid)
-    np.testing.assert_array_equal(kept, copy)
+    if type(ranker) is PlackettLuceRanker:
+        with pytest.raises(ValueError, match="last fit had 4 features and 4 parameters, and X has 3 features and 3"):
+            ranker.fit(X[:, :3], y, qid=qid)
 
 
 # Interruption
-
-
-@every_ranker
-@pytest.mark.parametrize("n", [1, 2, 11])
-def test_an_interrupted_fit_leaves_a_usable_ranker_and_warns(make, n):
-    X, y, qid, g = task()
-    ranker = make(max_iter=15, score_function=FusedScore(Fuse(n), on=("vjp",)))
-    with pytest.warns(UserWarning, match=rf"interrupted after {n - 1} of 15 steps") as seen:
-        ranker.fit(X, y, qid=qid, sensitive_features=g)
-    assert len(seen) == 1 and ranker.n_iter_ == n - 1
-    assert all(len(values) == n - 1 for values in ranker.history_.values())
-    assert np.isfinite(ranker.score(X, y, qid=qid))
-    if isinstance(ranker, SenSTIRRanker) and n > 1:
-        assert ranker.lambda_ == ranker.history_["lambda"][-1]
-
-
-def test_an_interrupted_fit_has_the_weights_of_the_steps_it_took():
-    X, y, qid, _ = task()
-    eight = PlackettLuceRanker(**{**QUICK, "max_iter": 8}).fit(X, y, qid=qid)
-    score = FusedScore(Fuse(9), on=("values_of_rows",))
-    with pytest.warns(UserWarning, match="interrupted after 8 of 500 steps"):
-        ranker = PlackettLuceRanker(score_function=score, **{**QUICK, "max_iter": 500}).fit(X, y, qid=qid)
-    np.testing.assert_array_equal(ranker.coef_, eight.coef_)
 
 
 def test_an_interrupted_search_for_the_best_weights_keeps_the_best():
@@ -449,87 +345,39 @@ def test_verbose_prints_some_lines_and_nothing_else_does(capsys):
     assert float(last[3]) == pytest.approx(ranker.lambda_, rel=1e-2)
 
 
-class Recorder:
-    """A scikit-learn callback that keeps what it sees, and stops after so many tasks."""
-
-    def __init__(self, stop_after=None, raise_after=None):
-        self.stop_after, self.raise_after = stop_after, raise_after
-        self.begun, self.ended, self.fitted, self.calls = 0, [], [], []
-
-    def setup(self, estimator, context):
-        self.calls.append("setup")
-
-    def teardown(self, estimator, context):
-        self.calls.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        self.begun += 1
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        self.ended.append(context.task_name)
-        if context.task_name == "steps":
-            self.fitted.append((fitted_estimator, fitted_estimator.coef_.copy(), fitted_estimator.n_iter_))
-            if len(self.fitted) == self.raise_after:
-                raise KeyboardInterrupt
-            return len(self.fitted) == self.stop_after
-        return False
-
-
-needs_callbacks = pytest.mark.skipif(
-    not hasattr(PlackettLuceRanker, "set_callbacks"), reason=f"scikit-learn {sklearn.__version__} has no callbacks"
-)
-
-
 @needs_callbacks
 @every_ranker
-@pytest.mark.parametrize("max_iter", [1, 20, 130])
-def test_callbacks_see_progress_and_usable_rankers(make, max_iter):
+@pytest.mark.parametrize("max_iter, early_stopping", [(1, False), (130, False), (130, True)])
+def test_callbacks_see_progress_and_usable_rankers(make, max_iter, early_stopping):
     X, y, qid, g = task()
-    silent = make(max_iter=max_iter).fit(X, y, qid=qid, sensitive_features=g)
+    settings = {"max_iter": max_iter, "early_stopping": early_stopping, "validation_fraction": 0.3}
+    silent = make(**settings).fit(X, y, qid=qid, sensitive_features=g)
     recorder = Recorder()
-    ranker = make(max_iter=max_iter).set_callbacks(recorder).fit(X, y, qid=qid, sensitive_features=g)
+    ranker = make(**settings).set_callbacks(recorder).fit(X, y, qid=qid, sensitive_features=g)
     np.testing.assert_array_equal(ranker.coef_, silent.coef_)
-    assert recorder.calls == ["setup", "teardown"]
+    assert ranker.n_iter_ == silent.n_iter_ and recorder.calls == ["setup", "teardown"]
     assert recorder.begun == len(recorder.ended) and recorder.ended[-1] == "fit" and recorder.ended.count("fit") == 1
-    assert 1 <= len(recorder.fitted) <= 50
     steps = [n for *_, n in recorder.fitted]
-    assert steps == sorted(steps) and steps[-1] == max_iter
+    assert 1 <= len(steps) <= 50 and steps == sorted(steps) and (steps[-1] == max_iter or early_stopping)
     for fitted, coef, n in recorder.fitted:
         np.testing.assert_array_equal(fitted.coef_, coef)  # it is not changed later
         assert len(fitted.history_["utility"]) == n
         assert fitted.predict(X) == pytest.approx(X @ coef)
-    np.testing.assert_array_equal(recorder.fitted[-1][1], ranker.coef_)
+    if not early_stopping:
+        np.testing.assert_array_equal(recorder.fitted[-1][1], ranker.coef_)
 
 
 @needs_callbacks
 @every_ranker
-def test_a_callback_that_returns_true_ends_training(make):
+def test_a_callback_ends_training_or_interrupts_it(make):
     X, y, qid, g = task()
-    recorder = Recorder(stop_after=3)
-    ranker = make(max_iter=100).set_callbacks(recorder).fit(X, y, qid=qid, sensitive_features=g)
-    assert ranker.n_iter_ == 6 == len(ranker.history_["utility"])
-    assert recorder.calls == ["setup", "teardown"] and len(recorder.fitted) == 3 and recorder.ended[-1] == "fit"
-
-
-@needs_callbacks
-def test_an_interrupt_inside_a_callback_leaves_a_usable_ranker():
-    X, y, qid, _ = task()
-    recorder = Recorder(raise_after=2)
+    stopper, breaker = Recorder(stop_after=3), Recorder(raise_after=2)
+    ranker = make(max_iter=100).set_callbacks(stopper).fit(X, y, qid=qid, sensitive_features=g)
+    assert ranker.n_iter_ == 6 == len(ranker.history_["utility"]) and len(stopper.fitted) == 3
     with pytest.warns(UserWarning, match="interrupted after 4 of 100"):
-        ranker = PlackettLuceRanker(**{**QUICK, "max_iter": 100}).set_callbacks(recorder).fit(X, y, qid=qid)
-    assert ranker.predict(X) == pytest.approx(X @ recorder.fitted[-1][1])
-    assert recorder.calls[-1] == "teardown"
-
-
-@needs_callbacks
-def test_callbacks_and_early_stopping_go_together():
-    X, y, qid, _ = task(n_queries=40)
-    settings = {**QUICK, "early_stopping": True, "batch_size": 3, "max_iter": 3000, "learning_rate": 0.1}
-    recorder = Recorder()
-    ranker = PlackettLuceRanker(**settings).set_callbacks(recorder).fit(X, y, qid=qid)
-    silent = PlackettLuceRanker(**settings).fit(X, y, qid=qid)
-    np.testing.assert_array_equal(ranker.coef_, silent.coef_)
-    assert ranker.n_iter_ == silent.n_iter_ < 3000 and recorder.ended[-1] == "fit"
+        ranker = make(max_iter=100).set_callbacks(breaker).fit(X, y, qid=qid, sensitive_features=g)
+    np.testing.assert_array_equal(ranker.coef_, breaker.fitted[-1][1])
+    assert stopper.calls == breaker.calls == ["setup", "teardown"] and stopper.ended[-1] == "fit"
 
 
 # Memory
@@ -538,19 +386,13 @@ def test_callbacks_and_early_stopping_go_together():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @every_ranker
 def test_training_reads_the_callers_array(make, dtype):
-    """float32 stays float32, and a shuffled qid copies nothing."""
+    """float32 stays float32, sums are in double precision, and a shuffled qid copies nothing."""
     X, y, qid, g = task()
     X, diary = X.astype(dtype), Diary()
-    make(score_function=ScoreWithDiary(diary)).fit(X, y, qid=qid, sensitive_features=g)
+    coef = make(score_function=ScoreWithDiary(diary)).fit(X, y, qid=qid, sensitive_features=g).coef_
     assert diary.X.dtype == dtype and np.shares_memory(diary.X, X)
-
-
-@every_ranker
-def test_float32_gives_nearly_the_weights_of_float64(make):
-    X, y, qid, g = task()
-    X = X.astype(np.float32)
-    a, b = (make().fit(Z, y, qid=qid, sensitive_features=g).coef_ for Z in (X, X.astype(float)))
-    assert a == pytest.approx(b, rel=1e-9, abs=1e-12)  # products are summed in double precision
+    double = make().fit(X.astype(float), y, qid=qid, sensitive_features=g).coef_
+    assert coef == pytest.approx(double, rel=1e-9, abs=1e-12)
 
 
 def test_a_read_only_memory_map_is_trained_on(tmp_path):
@@ -561,7 +403,6 @@ def test_a_read_only_memory_map_is_trained_on(tmp_path):
     ranker = SenSTIRRanker(V, score_function=ScoreWithDiary(diary), **QUICK).fit(mapped, y, qid=qid)
     assert np.shares_memory(diary.X, mapped) and not diary.X.flags.writeable
     np.testing.assert_array_equal(ranker.coef_, SenSTIRRanker(V, **QUICK).fit(X, y, qid=qid).coef_)
-    np.testing.assert_array_equal(ranker.predict(mapped), ranker.predict(X))
 
 
 def test_fit_adds_little_to_the_memory_of_the_data():
@@ -600,15 +441,6 @@ def test_senstir_without_anything_sensitive_warns_once():
     assert len(seen) == 1 and ranker.metric_.components_.tolist() == np.eye(4).tolist()
 
 
-def test_fair_exposure_without_attributes_warns_once_and_trains_plain():
-    X, y, qid, _ = task()
-    with pytest.warns(UserWarning, match="no sensitive_features and trains without") as seen:
-        ranker = FairPGRanker(**QUICK).fit(X, y, qid=qid)
-    assert len(seen) == 1
-    np.testing.assert_array_equal(ranker.coef_, PlackettLuceRanker(**QUICK).fit(X, y, qid=qid).coef_)
-    assert (ranker.history_["regularizer"] == 0).all()
-
-
 @pytest.mark.parametrize(
     "groups, message",
     [
@@ -618,14 +450,10 @@ def test_fair_exposure_without_attributes_warns_once_and_trains_plain():
         (np.zeros((60, 2)), "sensitive_features"),
     ],
 )
-def test_fair_exposure_with_other_than_two_groups_is_an_error(groups, message):
-    X, y, qid, _ = task()
+def test_what_fair_exposure_cannot_do_is_an_error(groups, message):
+    X, y, qid, g = task()
     with pytest.raises(ValueError, match=message):
         FairPGRanker(**QUICK).fit(X, y, qid=qid, sensitive_features=groups)
-
-
-def test_fair_exposure_has_no_deterministic_solver():
-    X, y, qid, g = task()
     with pytest.raises(ValueError, match='solver="adam" only'):
         FairPGRanker(solver="lbfgs", **QUICK).fit(X, y, qid=qid, sensitive_features=g)
 
