@@ -11,7 +11,6 @@ from _data import shared_data
 from instruments import Fuse, FusedScore
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from small_tasks import MIXED, make_task
 
@@ -77,6 +76,8 @@ def test_it_holds_what_its_rankers_hold(adversary):
     path = walk(task, estimator=solver(adversary), rhos=RHOS)
     metric = SensitiveSubspaceMetric(OBLIQUE).fit(task.X)
     assert len(path.rankers) == 5 and path.rhos == pytest.approx(RHOS)
+    assert path.predict(task.X[:7]) == pytest.approx(path.coefs @ task.X[:7].T, rel=1e-12)
+    cold = 0
     for k, ranker in enumerate(path.rankers):
         assert ranker.rho == path.rhos[k]
         np.testing.assert_array_equal(ranker.coef_, path.coefs[k])
@@ -84,7 +85,8 @@ def test_it_holds_what_its_rankers_hold(adversary):
         assert path.utilities[k] == pytest.approx(mean_ndcg(task, path.coefs[k]), rel=1e-12)
         R = invariance_regularizer(path.coefs[k], task.X, qid=task.qid, metric=metric, adversary=ADVERSARIES[adversary])
         assert path.regularizers[k] == pytest.approx(R, rel=1e-12)
-        np.testing.assert_array_equal(ranker.metric_.directions_, OBLIQUE)
+        cold += clone(ranker).fit(task.X, task.y, qid=task.qid).n_iter_
+    assert path.n_iters.sum() < cold  # warm starts save iterations
 
 
 @pytest.mark.parametrize("adversary", ["exact_box", "exact"])
@@ -95,15 +97,6 @@ def test_utility_and_regularizer_fall_along_rho(name, adversary):
     path = walk(task, metric=METRICS[name], estimator=solver(adversary), n_rhos=12)
     assert (np.diff(path.regularizers) < 1e-9).all() and (np.diff(path.utilities) < 1e-6).all()
     assert path.regularizers[0] > 5 * path.regularizers[-1]
-
-
-def test_warm_starts_save_iterations():
-    task = make_task(MIXED, seed=1)
-    rhos = np.geomspace(0.05, 5, 25)
-    for adversary in ("exact_box", "exact"):
-        path = walk(task, metric=TWO, estimator=solver(adversary), rhos=rhos)
-        cold = [solver(adversary, metric=TWO, rho=rho).fit(task.X, task.y, qid=task.qid).n_iter_ for rho in rhos]
-        assert path.n_iters.sum() < sum(cold)
 
 
 def test_it_is_deterministic_and_blind_to_the_seed_and_to_interleaving():
@@ -156,19 +149,12 @@ def test_results_do_not_depend_on_the_number_of_jobs(make_state):
 # The grid
 
 
-@pytest.mark.parametrize("n_rhos", [2, 7, np.int64(3)])
-def test_the_grid_is_geometric_and_ascending(n_rhos):
-    path = walk(make_task(seed=1), n_rhos=n_rhos)
-    assert len(path.rhos) == n_rhos and path.rhos[0] > 0
-    ratios = path.rhos[1:] / path.rhos[:-1]
-    assert ratios == pytest.approx(ratios[0], rel=1e-9) and ratios[0] > 1 and path.rhos[-1] >= 10 * path.rhos[0] * 0.999
-
-
-def test_the_grid_has_forty_values_and_ends_that_do_not_depend_on_their_number():
+def test_the_grid_is_geometric_with_ends_that_do_not_depend_on_the_number_of_values():
     assert inspect.signature(senstir_path).parameters["n_rhos"].default == 40
     task = make_task(seed=1)
-    few, more = walk(task, n_rhos=2), walk(task, n_rhos=9)
-    assert few.rhos == pytest.approx(more.rhos[[0, -1]], rel=1e-12)
+    few, more = walk(task, n_rhos=np.int64(2)).rhos, walk(task, n_rhos=9).rhos
+    assert few == pytest.approx(more[[0, -1]], rel=1e-12) and len(more) == 9
+    assert more == pytest.approx(np.geomspace(*few, 9), rel=1e-9) and few[1] >= 10 * few[0] * 0.999 > 0
 
 
 @pytest.mark.parametrize("adversary", ["exact_box", "exact"])
@@ -200,27 +186,19 @@ def test_the_grid_scales_with_the_units(adversary, s):
     assert walk(task, estimator=estimator, n_rhos=2).rhos == pytest.approx(base / s**2, rel=0.05)
 
 
-def test_given_rhos_are_sorted_and_kept():
-    task = make_task(seed=1)
-    path = walk(task, rhos=[1.0, 0.0, 0.1, 0.1], alpha=0.01)
-    assert path.rhos.tolist() == [0.0, 0.1, 0.1, 1.0]
-    np.testing.assert_allclose(path.coefs[1], path.coefs[2], atol=1e-3)
-    plain = PlackettLuceRanker(solver="lbfgs", alpha=0.01).fit(task.X, task.y, qid=task.qid)
-    np.testing.assert_array_equal(path.coefs[0], plain.coef_)
-    assert walk(task, rhos=0.3).rhos.tolist() == [0.3]
-    given = np.array([3.0, 1.0])
-    walk(task, rhos=given)
-    assert given.tolist() == [3.0, 1.0]
-
-
 @pytest.mark.parametrize("adversary", ["exact_box", "exact"])
-def test_after_rho_zero_the_path_begins_anew(adversary):
+def test_given_rhos_are_sorted_and_kept_and_after_zero_the_path_begins_anew(adversary):
     """Without a penalty scores saturate, and are no start for what follows."""
-    task = make_task(seed=1)
-    path = walk(task, metric=TWO, estimator=solver(adversary), rhos=[0.0, 0.05, 0.5])
-    cold = solver(adversary, metric=TWO, rho=0.05).fit(task.X, task.y, qid=task.qid).coef_
+    task, given = make_task(seed=1), np.array([1.0, 0.0, 0.1, 0.1])
+    path = walk(task, estimator=solver(adversary), rhos=given)
+    assert path.rhos.tolist() == [0.0, 0.1, 0.1, 1.0] and given.tolist() == [1.0, 0.0, 0.1, 0.1]
+    plain = PlackettLuceRanker(solver="lbfgs", max_iter=2000, tol=1e-6).fit(task.X, task.y, qid=task.qid)
+    np.testing.assert_array_equal(path.coefs[0], plain.coef_)
+    cold = solver(adversary, metric=OBLIQUE, rho=0.1).fit(task.X, task.y, qid=task.qid).coef_
     np.testing.assert_array_equal(path.coefs[1], cold)
+    np.testing.assert_allclose(path.coefs[1], path.coefs[2], atol=1e-3)
     assert np.abs(path.coefs[0]).max() > 5 * np.abs(cold).max()
+    assert walk(task, rhos=0.3).rhos.tolist() == [0.3]
 
 
 # By stochastic gradients
@@ -228,84 +206,37 @@ def test_after_rho_zero_the_path_begins_anew(adversary):
 
 @pytest.mark.parametrize("adversary", ["exact_box", "exact", "ascent"])
 def test_adam_takes_as_many_steps_again_for_all_further_points(adversary):
-    task = make_task(MIXED, seed=1)
-    path = walk(task, solver="adam", adversary=adversary, rhos=RHOS, max_iter=201, random_state=0, fair_start=0.1)
+    task, settings = make_task(MIXED, seed=1), {"solver": "adam", "adversary": adversary, "random_state": 0}
+    path = walk(task, rhos=RHOS, max_iter=201, fair_start=0.1, **settings)
     assert path.n_iters.tolist() == [201, 50, 50, 50, 50]  # 201 // 4; the weakest rho comes first
-    assert [len(ranker.history_["regularizer"]) for ranker in path.rankers] == path.n_iters.tolist()
     plain = [int((ranker.history_["regularizer"] == 0).sum()) for ranker in path.rankers]
     assert plain == [20, 0, 0, 0, 0]  # only a cold start is a fair one
-    assert walk(task, solver="adam", adversary=adversary, rhos=[0.3], max_iter=20).n_iters.tolist() == [20]
-    assert walk(task, solver="adam", adversary=adversary, rhos=RHOS, max_iter=3).n_iters.tolist() == [3, 1, 1, 1, 1]
-
-
-def test_the_regularizer_of_the_ascent_is_that_of_its_last_steps():
-    task = make_task(seed=1)
-    path = walk(task, solver="adam", adversary="ascent", rhos=RHOS, max_iter=400, random_state=0)
+    assert walk(task, rhos=RHOS, max_iter=3, **settings).n_iters.tolist() == [3, 1, 1, 1, 1]
     for ranker, value in zip(path.rankers, path.regularizers):
         history = ranker.history_["regularizer"]
-        assert value == pytest.approx(history[-(len(history) // 10) :].mean(), rel=1e-12)
+        assert adversary != "ascent" or value == pytest.approx(history[-(len(history) // 10) :].mean(), rel=1e-12)
 
 
 def test_adam_starts_from_the_last_weights():
     task = make_task(seed=1)
-    path = walk(
-        task, solver="adam", adversary="exact_box", rhos=[0.1, 1.0], max_iter=30, learning_rate=1e-3, random_state=0
-    )
-    first = SenSTIRRanker(OBLIQUE, rho=0.1, adversary="exact_box", max_iter=30, learning_rate=1e-3, random_state=0).fit(
-        task.X, task.y, qid=task.qid
-    )
-    np.testing.assert_array_equal(path.coefs[0], first.coef_)
-    second = first.set_params(warm_start=True, rho=1.0, fair_start=0.0).fit(task.X, task.y, qid=task.qid)
-    np.testing.assert_array_equal(path.coefs[1], second.coef_)
-
-
-def test_the_path_of_adam_is_near_that_of_lbfgs():
-    """With exact gradients and enough steps."""
-    task = make_task(seed=1)
-    rhos = [0.1, 1.0]
-    adam = walk(
-        task, solver="adam", gradient="exact", adversary=ExactBox(0.2), rhos=rhos, max_iter=3000, batch_size=20,
-        learning_rate=1e-2, random_state=0,
-    )  # fmt: skip
-    exact = walk(task, estimator=solver(), rhos=rhos)
-    for k, rho in enumerate(rhos):
-        value = objective(task, OBLIQUE, "exact_box", rho)
-        assert value(adam.coefs[k]) == pytest.approx(value(exact.coefs[k]), abs=1e-3)
-
-
-def test_adam_finds_a_grid_too():
-    path = walk(
-        make_task(seed=1), solver="adam", adversary="exact_box", n_rhos=3, max_iter=300, random_state=0,
-        learning_rate=0.05,
-    )  # fmt: skip
-    assert len(path.rhos) == 3 and path.rhos[-1] > 10 * path.rhos[0] > 0
-    assert path.regularizers[0] > path.regularizers[-1]
+    settings = {"adversary": "exact_box", "max_iter": 30, "learning_rate": 1e-3, "random_state": 0}
+    path = walk(task, solver="adam", rhos=[0.1, 1.0], **settings)
+    ranker = SenSTIRRanker(OBLIQUE, rho=0.1, **settings).fit(task.X, task.y, qid=task.qid)
+    np.testing.assert_array_equal(path.coefs[0], ranker.coef_)
+    ranker.set_params(warm_start=True, rho=1.0, fair_start=0.0).fit(task.X, task.y, qid=task.qid)
+    np.testing.assert_array_equal(path.coefs[1], ranker.coef_)
 
 
 # What it takes
 
 
-def test_predict_has_a_row_for_each_rho():
-    task = make_task(seed=1)
-    path = walk(task, rhos=RHOS)
-    scores = path.predict(task.X[:7])
-    assert scores.shape == (5, 7) and scores == pytest.approx(path.coefs @ task.X[:7].T, rel=1e-12)
-
-
 def test_rankers_are_whole_and_independent():
-    """They predict, rank, survive pickling and clone; a refit of one leaves the others alone."""
+    """They rank, survive pickling and clone; a refit of one leaves the others alone."""
     task = make_task(seed=1)
     path = walk(task, rhos=RHOS, tol=1e-6)
     coefs = path.coefs.copy()
-    copy = pickle.loads(pickle.dumps(path))
-    np.testing.assert_array_equal(copy.predict(task.X), path.predict(task.X))
-    for k in (0, 4):
-        ranker = path.rankers[k]
-        assert sorted(ranker.rank(task.X[:5], qid=[0] * 5).tolist()) == [1, 2, 3, 4, 5]
-        again = clone(ranker).fit(task.X, task.y, qid=task.qid)
-        value = objective(task, OBLIQUE, "exact_box", ranker.rho)
-        assert not hasattr(clone(ranker), "coef_") and again.rho == ranker.rho
-        assert value(again.coef_) == pytest.approx(value(ranker.coef_), abs=1e-6)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(path)).predict(task.X), path.predict(task.X))
+    assert sorted(path.rankers[4].rank(task.X[:5], qid=[0] * 5).tolist()) == [1, 2, 3, 4, 5]
     path.rankers[2].set_params(rho=50.0).fit(task.X, task.y, qid=task.qid)
     for k in (0, 1, 3, 4):
         np.testing.assert_array_equal(path.rankers[k].coef_, coefs[k])
@@ -313,26 +244,21 @@ def test_rankers_are_whole_and_independent():
 
 
 @pytest.mark.parametrize("kwargs", [{"rhos": [0.1, 1.0]}, {"n_rhos": 2}])
-def test_the_estimator_passed_is_left_as_it_is(kwargs):
-    task = make_task(seed=1)
-    metric = SensitiveSubspaceMetric(OBLIQUE)
-    estimator = solver(metric=metric, rho=0.7)
-    before, state = estimator.get_params(), dict(vars(estimator))
-    senstir_path(task.X, task.y, qid=task.qid, estimator=estimator, adversary__subspace_radius=0.4, **kwargs)
+def test_settings_go_on_top_of_the_estimators_which_are_left_as_they_are(kwargs):
+    task, metric = make_task(seed=1), SensitiveSubspaceMetric(OBLIQUE)
+    estimator = solver(metric=metric, rho=0.7, alpha=0.5)
+    state = dict(vars(estimator))
+    path = walk(task, metric=metric, estimator=estimator, adversary__subspace_radius=0.4, **kwargs)
     assert vars(estimator) == state and estimator.metric is metric and not hasattr(metric, "directions_")
-    assert estimator.get_params().keys() == before.keys() and estimator.rho == 0.7
-
-
-def test_settings_go_on_top_of_the_estimators():
-    task = make_task(seed=1)
-    estimator = solver(metric=OBLIQUE, alpha=0.5)
-    path = senstir_path(task.X, task.y, qid=task.qid, estimator=estimator, rhos=[0.1], adversary__subspace_radius=0.4)
     ranker = path.rankers[0]
     assert (ranker.adversary.subspace_radius, ranker.alpha, ranker.tol) == (0.4, 0.5, 1e-6)
-    cold = clone(estimator).set_params(adversary__subspace_radius=0.4, rho=0.1).fit(task.X, task.y, qid=task.qid)
-    np.testing.assert_array_equal(ranker.coef_, cold.coef_)
-    default = senstir_path(task.X, task.y, qid=task.qid, metric=OBLIQUE, rhos=[0.1]).rankers[0]
+    cold = clone(estimator).set_params(adversary__subspace_radius=0.4, rho=ranker.rho)
+    np.testing.assert_array_equal(ranker.coef_, cold.fit(task.X, task.y, qid=task.qid).coef_)
+    default = walk(task, **kwargs).rankers[0]
     assert (type(default.adversary), default.solver) == (ExactBox, "lbfgs")
+    for no_ranker in (PlackettLuceRanker(), SenSTIRRanker, "SenSTIR"):
+        with pytest.raises(TypeError):
+            walk(task, estimator=no_ranker)
 
 
 class CountedRegression(LogisticRegression):
@@ -346,24 +272,12 @@ class CountedRegression(LogisticRegression):
 def test_the_metric_is_learned_once_from_sensitive_features():
     CountedRegression.fits = 0
     task, groups = make_task(seed=1), np.random.default_rng(0).integers(0, 2, 80)
-    metric = SensitiveSubspaceMetric(classifier=CountedRegression())
-    path = walk(task, metric=metric, sensitive_features=groups, n_rhos=3)
+    X, metric = pd.DataFrame(task.X, columns=list("abcd")), SensitiveSubspaceMetric(classifier=CountedRegression())
+    path = senstir_path(X, task.y, qid=task.qid, metric=metric, sensitive_features=groups, n_rhos=3)
     assert CountedRegression.fits == 1 and len({id(ranker.metric_) for ranker in path.rankers}) == 1
-    alone = solver(metric=metric).fit(task.X, task.y, qid=task.qid, sensitive_features=groups)
+    alone = solver(metric=metric).fit(X, task.y, qid=task.qid, sensitive_features=groups)
     np.testing.assert_array_equal(path.rankers[0].metric_.directions_, alone.metric_.directions_)
-
-
-@pytest.mark.parametrize("kind", ["array", "unfitted", "frozen", "columns"])
-def test_any_form_of_metric_is_taken(kind):
-    task = make_task(seed=1)
-    metric = {
-        "array": OBLIQUE,
-        "unfitted": SensitiveSubspaceMetric(OBLIQUE),
-        "frozen": FrozenEstimator(SensitiveSubspaceMetric(OBLIQUE).fit(task.X)),
-        "columns": SensitiveSubspaceMetric(sensitive_columns=[1]),
-    }[kind]
-    found = walk(task, metric=metric, rhos=[0.1, 1.0]).rankers[0].metric_
-    assert len(found.directions_) == 2 if kind == "columns" else found.directions_.tolist() == OBLIQUE
+    assert all(ranker.feature_names_in_.tolist() == list("abcd") for ranker in path.rankers)
 
 
 def test_without_anything_sensitive_it_warns_once():
@@ -371,17 +285,6 @@ def test_without_anything_sensitive_it_warns_once():
     with pytest.warns(UserWarning, match="Nothing is treated as sensitive") as seen:
         path = senstir_path(task.X, task.y, qid=task.qid, n_rhos=3)
     assert len(seen) == 1 and seen[0].filename == __file__ and len(path.rhos) == 3
-
-
-def test_names_of_features_reach_the_rankers():
-    task = make_task(seed=1)
-    X = pd.DataFrame(task.X, columns=list("abcd"))
-    groups = np.arange(len(X)) % 2
-    path = senstir_path(X, task.y, qid=task.qid, sensitive_features=groups, rhos=[0.1, 1.0])
-    assert all(ranker.feature_names_in_.tolist() == list("abcd") for ranker in path.rankers)
-    assert path.predict(X).shape == (2, len(X))
-    bare = senstir_path(task.X, task.y, qid=task.qid, sensitive_features=groups, rhos=[0.1, 1.0])
-    np.testing.assert_array_equal(bare.coefs, path.coefs)
 
 
 def test_points_that_do_not_converge_warn():
@@ -398,7 +301,6 @@ def test_points_that_do_not_converge_warn():
     "kwargs, message",
     [
         ({"rhos": [0.1, -1.0]}, "rhos must be finite numbers >= 0"),
-        ({"rhos": [np.nan]}, "rhos must be finite numbers >= 0"),
         ({"rhos": [np.inf]}, "rhos must be finite numbers >= 0"),
         ({"rhos": []}, "rhos must be finite numbers >= 0"),
         ({"rhos": [[0.1, 1.0]]}, "rhos must be finite numbers >= 0"),
@@ -411,22 +313,16 @@ def test_points_that_do_not_converge_warn():
         ({"adversary": "ascent"}, 'give rhos=, or adversary="gaps"'),
         ({"adversary": "ascent", "rhos": [0.1], "solver": "lbfgs"}, 'set adversary="gaps".*or use solver="adam"'),
         ({"adversary__feature_radius": 0.0}, "No grid of rho can be found.*Give rhos="),
-        ({"adversary": ExactBudget(epsilon=0.0)}, "No grid of rho can be found.*Give rhos="),
         ({"adversary": "somehow"}, "'adversary' parameter"),
         ({"relaxation": 0.5}, "Invalid parameter 'relaxation'"),
         ({"early_stopping": True, "rhos": [0.1]}, 'early_stopping=True needs solver="adam"'),
+        ({"qid": [0, 0, 1]}, "qid has 3 entries"),
+        ({"qid": np.zeros(80), "rhos": [0.1], "solver": "lbfgs"}, r"limited to \d+ items"),
     ],
 )
 def test_bad_arguments_are_an_error_with_the_remedy(kwargs, message):
     with pytest.raises(ValueError, match=message):
         walk(make_task(seed=1), **kwargs)
-
-
-@pytest.mark.parametrize("estimator", [PlackettLuceRanker(), SensitiveSubspaceMetric(), SenSTIRRanker, "SenSTIR"])
-def test_the_estimator_is_a_senstir_ranker(estimator):
-    task = make_task(seed=1)
-    with pytest.raises(TypeError):
-        senstir_path(task.X, task.y, qid=task.qid, estimator=estimator)
 
 
 @pytest.mark.parametrize("of", [lambda task: 0 * task.y, lambda task: 0 * task.y + 2])
@@ -448,38 +344,18 @@ def test_features_in_other_units_warn_once_where_steps_are_to_learn_them():
     walk(task, rhos=[0.1])  # lbfgs scales for itself
 
 
-def test_bad_data_are_refused_as_by_fit():
-    task = make_task(seed=1)
-    with pytest.raises(ValueError, match="NaN"):
-        senstir_path(np.where(task.X > 2, np.nan, task.X), task.y, qid=task.qid, metric=OBLIQUE)
-    with pytest.raises(ValueError, match="qid has 3 entries"):
-        senstir_path(task.X, task.y, qid=[0, 0, 1], metric=OBLIQUE)
-    with pytest.raises(TypeError, match="qid"):
-        senstir_path(task.X, task.y, metric=OBLIQUE)
-    with pytest.raises(ValueError, match=r"limited to \d+ items"):
-        senstir_path(task.X, task.y, qid=np.zeros(len(task.qid)), metric=OBLIQUE, rhos=[0.1], solver="lbfgs")
-
-
-@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("n", [-3, 1, 3])
 @pytest.mark.parametrize("n_stretches", [1, 3])
 def test_an_interrupt_ends_the_path(n, n_stretches):
-    """Not only the fit at which it came: that is the second one, at its first gradient or a later one."""
-    task, whole, first = make_task(seed=1), Fuse(), Fuse()
+    """Within the second fit, at its first gradient or a later one, the first one stays; within the first, what it has found."""
+    task, first = make_task(seed=1), Fuse()
     path = walk(task, rhos=RHOS[:1], score_function=FusedScore(first, on=("vjp",)))
-    walk(task, rhos=RHOS, score_function=FusedScore(whole, on=("vjp",)))
     fuse = Fuse(first.n_calls + n)
     with pytest.warns(UserWarning, match="fit was interrupted") as seen:
         cut = walk(task, rhos=RHOS, n_stretches=n_stretches, score_function=FusedScore(fuse, on=("vjp",)))
-    assert len(seen) == 1 and fuse.n_calls == first.n_calls + n < whole.n_calls - 10
+    assert len(seen) == 1 and fuse.n_calls == first.n_calls + n
     assert cut.rhos.tolist() == RHOS[:1].tolist() and len(cut.rankers) == 1
-    np.testing.assert_array_equal(cut.coefs, path.coefs)
-
-
-def test_an_interrupt_of_the_first_fit_leaves_what_it_has_found():
-    task = make_task(seed=1)
-    with pytest.warns(UserWarning, match="fit was interrupted"):
-        path = walk(task, rhos=RHOS, score_function=FusedScore(Fuse(8), on=("vjp",)))
-    assert path.rhos.tolist() == RHOS[:1].tolist() and path.coefs.shape == (1, 4) and path.n_iters[0] < 8
+    assert np.array_equal(cut.coefs, path.coefs) == (n > 0) and cut.n_iters[0] <= path.n_iters[0]
 
 
 # German Credit
@@ -492,17 +368,7 @@ def test_german_credit_in_forty_values():
         X, y, qid = (data[f"{name}_train"] for name in ("X", "y", "qid"))
     metric = SensitiveSubspaceMetric(sensitive_columns=[0], scale="raw")
     path = senstir_path(X, y, qid=qid, metric=metric, adversary=ExactBox(0.2))
-    assert path.coefs.shape == (40, 29) and len(path.rankers) == 40 and np.isfinite(path.coefs).all()
-    assert path.rhos[0] < 0.05 and path.rhos[-1] > 1
+    assert path.coefs.shape == (40, 29) and path.rhos[0] < 0.05 and path.rhos[-1] > 1
     assert (np.diff(path.regularizers) < 1e-6).all() and (np.diff(path.utilities) < 1e-4).all()
     zeros = (path.coefs == 0).sum(axis=1)
     assert zeros[0] < 12 and zeros[-1] > 20 and path.coefs[-1, 0] == 0
-    near = np.argmin(np.abs(path.rhos - 0.3))
-    cold = SenSTIRRanker(
-        path.rankers[0].metric,
-        rho=path.rhos[near],
-        adversary=ExactBox(subspace_radius=0.2),
-        solver="lbfgs",
-        max_iter=1000,
-    ).fit(X, y, qid=qid)
-    assert path.coefs[near] == pytest.approx(cold.coef_, abs=0.02)
