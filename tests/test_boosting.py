@@ -77,7 +77,9 @@ def small_problem(distances=None, rho=0.3, epsilon=0.01, gradient="exact"):
     gain, discount = NDCG().tables(y, offsets)[:2]
     batch = Batch(None, np.arange(7), offsets, np.arange(2), gain, np.empty(0), weight, np.uint64(0))
     adversary = ListAdversary(distances, np.array([3, 4]), weight, rho=rho, epsilon=epsilon)
-    return y, FairObjective(batch, discount, make_gradient_of_trees(gradient, 2), adversary, np.random.default_rng(0))
+    return y, FairObjective(
+        batch, discount, make_gradient_of_trees(gradient, 2), adversary, 0.1, np.random.default_rng(0)
+    )
 
 
 def test_gradient_is_that_of_the_objective_in_the_scores():
@@ -94,17 +96,18 @@ def test_gradient_is_that_of_the_objective_in_the_scores():
     slope = np.array([(loss(scores + e) - loss(scores - e)) / 2e-5 for e in steps])
     gradient, hessian = objective(None, scores)
     np.testing.assert_allclose(gradient / objective.scale, slope, atol=1e-6)
-    # Seven tenths of the query's mean |dU/dh|, and rho for both partners.
+    # Seven tenths of the query's mean |dU/dh|, and at least 2 x learning rate x rho for both partners.
     without = small_problem(rho=0.0)[1]
     plain, plain_scale = without(None, scores), 1 / without.scale
     policy = np.abs(plain[0][:7]) / np.array([0.5] * 3 + [1.5] * 4)
     curvature = np.repeat([0.7 * policy[:3].mean(), 0.7 * policy[3:].mean()], [3, 4])
     weight = np.repeat([0.5, 1.5], [3, 4])
     assert np.mean(plain[1][:7]) == pytest.approx(1.0, rel=1e-6)  # in the first round
-    np.testing.assert_allclose(hessian[:7] / objective.scale, weight * (0.3 + curvature * plain_scale), rtol=1e-5)
+    own, least = curvature * plain_scale, 2 * 0.1 * 0.3
+    np.testing.assert_allclose(hessian[:7] / objective.scale, weight * np.maximum(own, least), rtol=1e-5)
     chosen = ((scores[:7] - scores[7:].reshape(2, 7)) ** 2).argmax(axis=0)
     expected = np.zeros((2, 7))
-    expected[chosen, np.arange(7)] = 0.3 * weight
+    expected[chosen, np.arange(7)] = least * weight
     np.testing.assert_allclose(hessian[7:].reshape(2, 7) / objective.scale, expected, rtol=1e-6)
 
 
@@ -201,6 +204,18 @@ def test_trees_heed_the_group_less_the_larger_rho(model):
     assert found[0] > 2 * found[1] > 4 * found[2] > 0, found
 
 
+def test_a_large_rho_closes_differences_at_any_learning_rate_and_wants_more_trees():
+    """Twins in different leaves meet in one round, whatever multiplies its tree; what they have in common takes many rounds."""
+    apart = []
+    for name, rate in (("learning_rate", 0.1), ("learning_rate", 1.0), ("eta", 0.1)):
+        model = clone(LIGHTGBM).set_params(n_estimators=20, **{"learning_rate": None, name: rate})
+        with pytest.warns(UserWarning, match="20 trees are too few for rho=3"):
+            ranker = fitted(model, rho=3.0)
+        apart.append(unfairness(ranker) / np.var(ranker.predict(X)))
+    assert max(apart) < 0.05 and apart[0] == apart[2], apart
+    fitted(clone(LIGHTGBM).set_params(n_estimators=20), rho=0.01)  # without a warning
+
+
 @both
 def test_a_fit_is_repeatable_and_does_not_depend_on_how_queries_are_interleaved(model):
     scores = fitted(model).predict(X)
@@ -273,7 +288,7 @@ def test_hypothetical_rows_by_default():
     moves = [rows - X for _, rows in along.hypotheticals_.candidates(X)]
     np.testing.assert_allclose([move[0] for move in moves], np.outer([-2.0, -1, 1, 2], [0, 0, 1]), atol=1e-12)
     copies = X[:, 2] + np.random.default_rng(0).normal(size=len(X)) > 0.5
-    learned = ranker.fit(X, Y, qid=QID, sensitive_features=copies)
+    learned = ranker.set_params(rho=0.1).fit(X, Y, qid=QID, sensitive_features=copies)
     assert any("gaps" in name for name in learned.hypotheticals_.names_)
     assert any("direction" in name for name in learned.hypotheticals_.names_)
     assert unfairness(learned) < unfairness(fitted(rho=0.0)) / 2

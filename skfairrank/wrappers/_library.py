@@ -52,6 +52,7 @@ class Library:
         Parameters (or patterns) that can't be had with a foreign objective, unless they have an allowed value.
     fit_arguments : tuple of str
         Arguments of `fit` that `boost` passes on.
+    default_learning_rate : float
     """
 
     name = "this library"
@@ -69,6 +70,7 @@ class Library:
     column_sampling: tuple = ()
     refused: Mapping = {}
     fit_arguments: tuple = ()
+    default_learning_rate = 0.1
 
     def ranking_objective(self, estimator) -> str | None:
         """The estimator's objective, such as ``objective='rank:ndcg'``, if that is about queries."""
@@ -150,6 +152,12 @@ class Library:
                 )
 
     # A foreign objective
+
+    def learning_rate(self, estimator) -> float:
+        """By how much the estimator multiplies each tree."""
+        parameters = parameters_of(estimator)
+        given = [parameters.get(name) for name in ("learning_rate", "shrinkage_rate", "eta")]
+        return float(next((rate for rate in given if rate is not None), self.default_learning_rate))
 
     def check_parameters(self, estimator, owner: str) -> None:
         """Raise ValueError for a parameter that can't be had with a foreign objective."""

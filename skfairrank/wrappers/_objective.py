@@ -31,7 +31,8 @@ class FairObjective:
         g_i = -\partial U / \partial h_i + \rho (h_i - h_{i'}), \qquad g_{i'} = -\rho (h_i - h_{i'}),
 
     and zero for hypothetical rows that were not chosen. Trees divide gradients by hessians: these are the curvature beside
-    :math:`\partial U / \partial h`, plus :math:`\rho` for both partners.
+    :math:`\partial U / \partial h`, but of both partners at least 2 `learning_rate` :math:`\rho`. Then a tree that has the two in
+    different leaves at most closes their difference. A larger hessian would brake what the two have in common as well.
 
     All of it is multiplied by one number, so that in the first round the mean hessian of rows is 1, as of a squared error: a
     model's `min_child_weight`, `reg_lambda` or `cat_smooth` then have the meaning of numbers of rows. (LambdaMART's are left as
@@ -46,6 +47,8 @@ class FairObjective:
         Where dU/dh comes from, and the curvature.
     adversary : ListAdversary or None
         None: there is no regulariser, and there are no hypothetical rows.
+    learning_rate : float
+        By which the library multiplies each tree.
     rng : numpy.random.Generator
         For the noise of sampled rankings.
     """
@@ -56,10 +59,13 @@ class FairObjective:
         discount: np.ndarray,
         gradient: PolicyGradient | LambdaRankGradient,
         adversary: ListAdversary | None,
+        learning_rate: float,
         rng: np.random.Generator,
     ):
         self.batch, self.discount, self.gradient, self.adversary = batch, discount, gradient, adversary
-        self.rng, self.scale = rng, 0.0
+        self.learning_rate, self.rng, self.scale = learning_rate, rng, 0.0
+        #: Whether the regulariser's hessians were larger than those beside dU/dh in the last round.
+        self.is_braked = False
         self.history: dict[str, list[float]] = {
             name: [] for name in ("utility", "regularizer", "query_distance", "lambda")
         }
@@ -108,8 +114,10 @@ class FairObjective:
         pull = strength[moved] * choice.difference[moved]
         gradient[moved] += pull
         gradient[partners] -= pull
-        hessian[moved] += strength[moved]
-        hessian[partners] += strength[moved]
+        least = 2.0 * self.learning_rate * strength[moved]
+        self.is_braked = bool(least.sum() > hessian[moved].sum())
+        hessian[moved] = np.maximum(hessian[moved], least)
+        hessian[partners] = least
 
 
 def _scale(size: np.ndarray) -> float:

@@ -23,6 +23,7 @@ class XGBoost(Library):
     weighs_gains = False
     column_sampling = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
     fit_arguments = ("verbose",)
+    default_learning_rate = 0.3
     refused = {
         ("objective",): ((None, "rank:ndcg"), "the objective is utility minus rho times the regulariser"),
         ("booster",): ((None, "gbtree"), "each round must add one tree to the scores"),
