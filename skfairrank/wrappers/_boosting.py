@@ -272,8 +272,8 @@ class SenSTIRBoostingRanker(Wrapper):
         last, before = gained[-tenth:].mean(), gained[-2 * tenth : -tenth or None].mean()
         if last - before > LARGE_SHARE * (last - gained[0]):
             warn_caller(
-                f"{n_trees} trees are too few for rho={self.rho:g}, whose pull holds back the scores as a whole: utility less rho "
-                f"times the regulariser rose by {last - before:.3f} in the last {tenth} rounds, by {last - gained[0]:.3f} in all. "
+                f"{n_trees} trees are too few for rho={self.rho:g}, whose pull holds all scores back: utility less rho "
+                f"times the regulariser rose by {last - gained[0]:.3f}, by {last - before:.3f} of it in the last {tenth} rounds. "
                 "Grow more trees (two to four times as many), or take a smaller rho."
             )
 
