@@ -3,10 +3,19 @@
 from skfairrank.fair_metrics._subspace import SensitiveSubspaceMetric
 from skfairrank.preprocessing import QueryScaler
 from skfairrank.rankers import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRPath, SenSTIRRanker, senstir_path
-from skfairrank.wrappers import GapBoostingRanker, QueryRanker, SenSTIRBoostingRanker, TemperatureRanker
+from skfairrank.wrappers import (
+    AveragingRanker,
+    DistilledRanker,
+    GapBoostingRanker,
+    QueryRanker,
+    SenSTIRBoostingRanker,
+    TemperatureRanker,
+)
 from skfairrank.wrappers._workers import on_workers
 
 __all__ = [
+    "AveragingRanker",
+    "DistilledRanker",
     "FairPGRanker",
     "GapBoostingRanker",
     "PlackettLuceRanker",

@@ -85,6 +85,8 @@ ESTIMATORS = {
     "QueryRanker": skfairrank.QueryRanker(Ridge()),
     "GapBoostingRanker": skfairrank.GapBoostingRanker(LIGHTGBM),
     "SenSTIRBoostingRanker": skfairrank.SenSTIRBoostingRanker(LIGHTGBM, random_state=0),
+    "AveragingRanker": skfairrank.AveragingRanker(Ridge(), hypotheticals=Hypotheticals(gaps=True)),
+    "DistilledRanker": skfairrank.DistilledRanker(Ridge(), plackett_luce(), hypotheticals=Hypotheticals(gaps=True)),
     "TemperatureRanker": skfairrank.TemperatureRanker(plackett_luce(), max_ndcg_loss=0.01, cv=2, random_state=0),
     "QueryScaler": make_pipeline(skfairrank.QueryScaler(), plackett_luce()),
     "FairScoreSmoother": FairScoreSmoother(Ridge()),
