@@ -16,8 +16,8 @@ from skfairrank.wrappers._base import Wrapper, as_rows, fit_clone
 class AveragingRanker(Wrapper):
     r"""A ranker whose score is the mean over a row and its hypothetical rows, :math:`(f(x) + \sum_k f(x'_k)) / (1 + m)`.
 
-    Where the hypothetical rows are a group of exchanges, such as the twin of the other sex, whose twin is the row itself, a row and
-    its hypothetical rows have the same score to the last bit. Nothing is trained for it, and f may be any ranker.
+    Where the hypothetical rows are a group of exchanges, such as the twin of the other sex, whose twin is the row itself, a row
+    and its hypothetical rows have the same score to the last bit. Nothing is trained for it, and f may be any ranker.
 
     If the sensitive attribute is a column of X, `hypotheticals` that set it to each of its values, and `weights` of 0 for the row
     itself and the values' shares, give discrimination-free scores (Pope and Sydnor 2011; Lindholm et al. 2022): f learns what the
@@ -115,14 +115,14 @@ class AveragingRanker(Wrapper):
             If hypothetical rows do not fit X, or `weights` are not one number for each set of them and one more.
         """
         X, y, queries = self._check_training_data(X, y, qid)
+        metadata = {"qid": queries.codes, "sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
+        self.estimator_ = fit_clone(self.estimator, X, y, **metadata)
         self.hypotheticals_ = clone(check_hypotheticals(self.hypotheticals), safe=False)
         self.hypotheticals_.fit(X, y, sensitive_features=sensitive_features)
         if self.hypotheticals_.names_:
             for _ in with_effect(X, self.hypotheticals_.candidates(X)):
                 pass  # each is made, checked and forgotten
             _shares(self.weights, self.hypotheticals_.names_)
-        metadata = {"qid": queries.codes, "sensitive_features": sensitive_features, "X_hypothetical": X_hypothetical}
-        self.estimator_ = fit_clone(self.estimator, X, y, **metadata)
         self.n_queries_ = queries.n_queries
         return self
 
@@ -148,17 +148,20 @@ class AveragingRanker(Wrapper):
             If there are no hypothetical rows, or they do not fit X.
         """
         X = as_rows(X)
-        own = self._inner_scores(X, qid=qid)
+        own = self._scores_of(X, qid)
         names = self.hypotheticals_.names(X_hypothetical)
         sets = self.hypotheticals_.candidates(X, X_hypothetical)
-        others = (self._inner_scores(rows, qid=qid) for _, rows in sets)
-        return averaged([own, *others], _shares(self.weights, names))
+        return averaged([own, *(self._scores_of(rows, qid) for _, rows in sets)], _shares(self.weights, names))
+
+    def _scores_of(self, table, qid):
+        # Sums of products have other last bits where memory lies otherwise, as of columns that were exchanged.
+        return self._inner_scores(np.ascontiguousarray(table) if isinstance(table, np.ndarray) else table, qid=qid)
 
     def _scores(self, X, qid, **metadata):
         return self.predict(X, qid=qid, **metadata)
 
 
-def averaged(scores: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
+def averaged(scores, shares: np.ndarray) -> np.ndarray:
     """Weighted mean of several scores of each row, to the same bits in whatever order equal parts come."""
     return reduce(np.add, np.sort(shares[:, None] * scores, axis=0))
 
