@@ -296,27 +296,26 @@ def budget_supremum(w, basis, sizes, epsilon, radius, shrink=None):
     return best
 
 
-def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3, shrink=None):
+def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3, shrink=None, centered=False):
     """The same by SLSQP over every single item's moves, without the argument above: small problems only.
 
-    Moves along the rows of `basis` with t_r = 1 cost nothing and have norm <= radius; the others cost ||z(e)||^2.
+    Moves along the rows of `basis` with t_r = 1 cost nothing and have norm <= radius; the others cost ||z(e)||^2. Centered, a
+    change of scores counts less its mean in the query.
     """
     d, N, Q = len(w), int(np.sum(sizes)), len(sizes)
     shrink = np.ones(len(basis)) if shrink is None else np.asarray(shrink, float)
     Z, free = shrinker(basis, shrink), basis[shrink == 1]
     in_query = np.repeat(np.asarray(sizes, float), sizes)
+    same = np.repeat(np.arange(Q), sizes)[:, None] == np.repeat(np.arange(Q), sizes)
+    counted = np.eye(N) - centered * same / in_query
 
     def split(z):
         return z[: N * d].reshape(N, d), z[N * d :].reshape(N, len(free))
 
     def loss(z):
         e, c = split(z)
-        return -np.sum((e @ w + c @ (free @ w)) ** 2) / 2 / Q
-
-    def slope(z):
-        e, c = split(z)
-        gap = e @ w + c @ (free @ w)
-        return -np.concatenate([np.outer(gap, w).ravel(), np.outer(gap, free @ w).ravel()]) / Q
+        gap = counted @ (e @ w + c @ (free @ w))
+        return -np.sum(gap**2) / 2 / Q, -np.r_[np.outer(gap, w).ravel(), np.outer(gap, free @ w).ravel()] / Q
 
     # e stays across the free directions: moves along them count in c.
     constraints = [
@@ -330,14 +329,13 @@ def item_moves_supremum(w, basis, sizes, epsilon, radius, rng, n_starts=3, shrin
         {"type": "eq", "fun": lambda z: (split(z)[0] @ free.T).ravel()},
         {"type": "ineq", "fun": lambda z: radius**2 - (split(z)[1] ** 2).sum(axis=1)},
     ]
-    best = -np.inf
+    best, across = -np.inf, w - free.T @ (free @ w)
     for _ in range(n_starts):
-        c = np.tile(np.sign(free @ w) * radius / 2, (N, 1)) * rng.uniform(0.5, 1.0, (N, 1))
-        across = w - free.T @ (free @ w)
-        start = np.concatenate([((0.1 + 0.1 * rng.random((N, 1))) * across).ravel(), c.ravel()])
-        found = minimize(
-            loss, start, jac=slope, constraints=constraints, method="SLSQP", options={"ftol": 1e-15, "maxiter": 2000}
-        )
+        side = np.concatenate([rng.permutation(n) % 2 * 2.0 - 1 if centered else np.ones(n) for n in sizes])[:, None]
+        c = side * np.sign(free @ w) * radius / 2 * rng.uniform(0.5, 1.0, (N, 1))
+        start = np.concatenate([(side * (0.1 + 0.1 * rng.random((N, 1))) * across).ravel(), c.ravel()])
+        options = {"ftol": 1e-15, "maxiter": 2000}
+        found = minimize(loss, start, jac=True, constraints=constraints, method="SLSQP", options=options)
         best = max(best, -found.fun)
     return best
 

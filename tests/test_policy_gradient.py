@@ -120,8 +120,8 @@ def test_two_items_by_hand(gain, discount, continuation, first, second, kind):
 @pytest.mark.parametrize("scale", [0.0, 1.5, 30.0, 1000.0])
 @pytest.mark.parametrize("n_samples", [2, 8, 17])
 def test_sampled_gradients_are_those_of_their_rankings(kind, utility, scale, n_samples):
-    """By the definitions; scores from equal to so far apart that their weights underflow. Sizes lie on both sides of powers of two:
-    what a query leaves behind must not reach the next."""
+    """By the definitions; scores from equal to so far apart that their weights underflow. Sizes are on both sides of powers of
+    two: what a query leaves behind must not reach the next."""
     sizes = (*SIZES, 130, 3, 70, 17, 5, 129, 9, 2, 31, 63, 64, 65) if scale == 1.5 else SIZES
     h, gain, discount, continuation, offsets = problem(1, sizes, scale, utility)
     gradient, found = run(kind, h, gain, discount, continuation, offsets, KEY, n_samples)
