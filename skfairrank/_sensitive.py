@@ -4,14 +4,14 @@ An attribute of text, bools, categories or members of an enumeration, or of at m
 attribute of more than two distinct numbers (ints too), dates or durations is an *amount*: what learns takes its slope, and what
 compares groups raises an error with the remedy, since codes 0, 1, 2, 3 are written like ages. Who has codes says so by text
 (``values.astype(str)``), by ``pandas.Categorical(values)``, or by the parameter `categorical` of an estimator. Missing values are
-an error.
+an error, unless ``unknown_groups="leave_out"`` says that rows of unknown group stay, and count where no groups are compared.
 """
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -23,7 +23,8 @@ from skfairrank._checks import as_values, column_positions, refuse_a_name, sorte
 
 NAME = "sensitive_features"
 _FEW_CODES = 10  # whole numbers of so few values are more often codes than amounts: estimators warn
-_SMALL_GROUP = 20  # estimators warn of a smaller group, if it has less than a fiftieth of all rows
+#: What the parameter `unknown_groups` may be.
+UNKNOWN_GROUPS = ("error", "leave_out")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Attribute:
     name : str
         As messages and tables show it.
     values : ndarray, shape (n_rows,)
-        Amounts as float64, or the position of each row's group among `labels`.
+        Amounts as float64, nan where unknown; or the position of each row's group among `labels`, -1 where unknown.
     labels : ndarray or None
         Distinct groups, sorted; None for an amount.
     """
@@ -52,11 +53,46 @@ class Attribute:
     def n_classes(self) -> int:
         return 0 if self.labels is None else len(self.labels)
 
+    @property
+    def is_known(self) -> np.ndarray:
+        """Which rows have a value, shape (n_rows,)."""
+        return ~np.isnan(self.values) if self.is_numeric else self.values >= 0
+
+    def take(self, rows: np.ndarray) -> Attribute:
+        """The attribute of these rows: a mask, or their numbers."""
+        return replace(self, values=self.values[rows])
+
+    def as_groups(self) -> Attribute:
+        """Itself; of an amount the rows at most at its median and those above, or where none is above, those below it."""
+        if not self.is_numeric:
+            return self
+        median, known = np.median(self.values[self.is_known]), self.is_known
+        above = self.values > median if (self.values > median).any() else self.values >= median
+        return Attribute(self.name, np.where(known, above, -1).astype(np.int64), np.array(["low", "high"]))
+
+
+def crossed_attribute(attributes: list[Attribute]) -> Attribute:
+    """The combinations of the groups of several attributes that occur, unknown where one of them is; amounts make two groups."""
+    if len(attributes) < 2:
+        raise ValueError("crossed=True needs at least two attributes: give a DataFrame, or a dict of name to groups.")
+    attributes = [one.as_groups() for one in attributes]
+    known = np.all([one.is_known for one in attributes], axis=0)
+    cells, codes = np.unique(np.column_stack([one.values[known] for one in attributes]), axis=0, return_inverse=True)
+    values = np.full(len(known), -1)
+    values[known] = np.ravel(codes)
+    names = [", ".join(str(one.labels[k]) for one, k in zip(attributes, cell, strict=True)) for cell in cells]
+    return Attribute(" x ".join(one.name for one in attributes), values, np.array(names, dtype=object))
+
 
 def check_groups(
-    sensitive_features, n_rows: int, *, at_most: int | None = None, compared_by: str = "this metric"
+    sensitive_features,
+    n_rows: int,
+    *,
+    at_most: int | None = None,
+    compared_by: str = "this metric",
+    unknown_groups: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct groups of the one attribute, sorted, and the number of each row's group, shape (n_rows,).
+    """Distinct groups of the one attribute, sorted, and the number of each row's group, shape (n_rows,), -1 where unknown.
 
     Parameters
     ----------
@@ -67,28 +103,54 @@ def check_groups(
         How many groups are allowed.
     compared_by : str
         What messages call that which compares the groups.
+    unknown_groups : {"error", "leave_out"} or None
+        What missing values are. None: an error, where there is no such parameter to be named as the remedy.
     """
     columns = _columns(sensitive_features)
     if len(columns) != 1:
         raise ValueError(
             f"{NAME} has {len(columns)} columns, one was expected: combine the columns into one label per row, or choose one."
         )
-    return _groups(columns[0][1], NAME, n_rows, at_most, compared_by)
+    attribute = _groups(columns[0][1], NAME, NAME, n_rows, at_most, compared_by, unknown_groups)
+    return attribute.labels, attribute.values
 
 
 def check_group_columns(
-    sensitive_features, n_rows: int, *, compared_by: str
+    sensitive_features, n_rows: int, *, compared_by: str, crossed: bool = False, unknown_groups: str | None = None
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """As `check_groups`, of each of several attributes by its name: columns of a table, or the entries of a dict."""
+    """As `check_groups`, of each of several attributes by its name: columns of a table, or the entries of a dict.
+
+    With `crossed` also of their combinations, under the name "sex x race".
+    """
     columns = _columns(sensitive_features)
     if len(columns) == 1 and columns[0][0] == 0:
         columns = [("group", columns[0][1])]
     named = {name if isinstance(name, str) else f"attribute {name}": values for name, values in columns}
-    return {name: _groups(values, f"{NAME} ({name})", n_rows, None, compared_by) for name, values in named.items()}
+    attributes = [
+        _groups(values, name, f"{NAME} ({name})", n_rows, None, compared_by, unknown_groups)
+        for name, values in named.items()
+    ]
+    attributes += [crossed_attribute(attributes)] if crossed else []
+    return {one.name: (one.labels, one.values) for one in attributes}
+
+
+def counting_unknown(labels, codes: np.ndarray) -> tuple[list, np.ndarray]:
+    """Labels and codes in which rows of unknown group are a group of their own, "unknown", the last one."""
+    labels = list(labels)
+    if (codes >= 0).all():
+        return labels, codes
+    labels += [] if "unknown" in labels else ["unknown"]
+    return labels, np.where(codes >= 0, codes, labels.index("unknown"))
 
 
 def read_attributes(
-    sensitive_features, n_rows: int, categorical=None, *, owner: str = "SensitiveSubspaceMetric"
+    sensitive_features,
+    n_rows: int,
+    categorical=None,
+    *,
+    crossed: bool = False,
+    unknown_groups: str = "error",
+    owner: str = "SensitiveSubspaceMetric",
 ) -> list[Attribute]:
     """Each column of `sensitive_features` as groups or as amounts, for an estimator that learns from it.
 
@@ -98,8 +160,12 @@ def read_attributes(
     n_rows : int
     categorical : None, bool, or list of attribute names or positions
         What the user says of whole numbers; see `SensitiveSubspaceMetric`.
+    crossed : bool
+        Whether to add the combinations of the attributes' groups, the last one.
+    unknown_groups : {"error", "leave_out"}
+        What missing values are.
     owner : str
-        The class whose parameter `categorical` is, for messages.
+        The class whose parameters these are, for messages.
     """
     columns = _columns(sensitive_features)
     names = [name for name, _ in columns]
@@ -109,8 +175,8 @@ def read_attributes(
         known_as = f"attribute {name}" + (f" (column {k})" if names.count(name) > 1 else "")
         place = f"{NAME} ({known_as})"
         _check_length(values, place, n_rows)
-        attributes.append(_learnable(values, known_as, place, said[k], owner))
-    return attributes
+        attributes.append(_learnable(values, known_as, place, said[k], owner, unknown_groups))
+    return [*attributes, crossed_attribute(attributes)] if crossed else attributes
 
 
 def read_column(values: np.ndarray, name: str, categorical: bool | None) -> Attribute:
@@ -132,17 +198,18 @@ def said_of(names: list, categorical) -> list[bool | None]:
     return [k in chosen for k in range(len(names))]
 
 
-def _groups(values: pd.Series, place: str, n_rows: int, at_most: int | None, compared_by: str):
+def _groups(values: pd.Series, name, place, n_rows: int, at_most: int | None, compared_by: str, unknown_groups):
     _check_length(values, place, n_rows)
-    attribute = _read(values, place, place)
+    attribute = _read(values, name, place, unknown_groups=unknown_groups, owner=compared_by)
     if attribute.is_numeric:
+        n_distinct = len(np.unique(attribute.values[attribute.is_known]))
         raise ValueError(
-            f"{place} is continuous ({len(np.unique(attribute.values))} distinct values in {n_rows} rows), and {compared_by} "
+            f"{place} is continuous ({n_distinct} distinct values in {n_rows} rows), and {compared_by} "
             "compares groups. If the numbers are codes of groups, say so by text or categories: values.astype(str), "
             "pandas.Categorical(values). If they are amounts, bin them, for example by pandas.cut, and pass the bins (a scorer "
             f"takes them under another name by set_score_request({NAME}='groups'))."
         )
-    labels, codes = attribute.labels, attribute.values
+    labels = attribute.labels
     if at_most is not None and len(labels) > at_most:
         shown = ", ".join(
             [*(repr(label) for label in labels[: at_most + 2].tolist()), *["..."][len(labels) <= at_most + 2 :]]
@@ -150,15 +217,18 @@ def _groups(values: pd.Series, place: str, n_rows: int, at_most: int | None, com
         raise ValueError(
             f"{place} has {len(labels)} groups ({shown}), and {compared_by} compares {at_most}. Merge groups."
         )
-    return labels, codes
+    return attribute
 
 
-def _learnable(values: pd.Series, name: str, place: str, categorical: bool | None, owner: str) -> Attribute:
+def _learnable(
+    values: pd.Series, name: str, place: str, categorical: bool | None, owner: str, unknown_groups: str = "error"
+) -> Attribute:
     """An attribute with warnings and errors of what cannot be learned well."""
     remedy = f"categorical=True in {owner}, or pandas.Categorical(values), a categorical"
-    attribute = _read(values, name, place, categorical, remedy)
+    attribute = _read(values, name, place, categorical, remedy, unknown_groups, owner)
+    known = attribute.values[attribute.is_known]
     if attribute.is_numeric:
-        distinct = np.unique(attribute.values)
+        distinct = np.unique(known)
         if categorical is None and len(distinct) <= _FEW_CODES and (distinct == np.round(distinct)).all():
             shown = ", ".join(f"{value:g}" for value in distinct)
             warn_caller(
@@ -167,20 +237,12 @@ def _learnable(values: pd.Series, name: str, place: str, categorical: bool | Non
                 "strings; if they are amounts, categorical=False says so."
             )
         return attribute
-    labels, codes = attribute.labels, attribute.values
+    labels = attribute.labels
     said = categorical or isinstance(values.dtype, pd.CategoricalDtype)
-    if not said and attribute.n_classes > 20 and 2 * attribute.n_classes > len(codes):
+    if not said and attribute.n_classes > 20 and 2 * attribute.n_classes > len(known):
         raise ValueError(
-            f"{place} has {len(labels)} different values in {len(codes)} rows, such as {str(labels[0])!r}: names of rows, not of "
+            f"{place} has {len(labels)} different values in {len(known)} rows, such as {str(labels[0])!r}: names of rows, not of "
             f"groups. Pass groups of them. If they are classes, say so: {remedy}."
-        )
-    members = np.bincount(codes)
-    small: Any = np.flatnonzero((members < _SMALL_GROUP) & (members < len(codes) / 50)) if len(labels) > 2 else []
-    if len(small):
-        shown = ", ".join(f"{labels[k : k + 1].tolist()[0]!r}: {members[k]}" for k in small[:5])
-        warn_caller(
-            f"{place} has classes of very few rows ({shown}): their means are chance, and the gap in a feature is the largest "
-            "difference of two classes' means. Merge them with others, or leave those rows out."
         )
     return attribute
 
@@ -191,13 +253,24 @@ def _read(
     place: str,
     categorical: bool | None = None,
     remedy: str = "a categorical, pandas.Categorical(values)",
+    unknown_groups: str | None = None,
+    owner: str = "",
 ) -> Attribute:
     """The rule at the top of this module; `categorical=True` makes groups of any values."""
-    missing = int(values.isna().sum())
-    if missing:
+    if unknown_groups not in (None, *UNKNOWN_GROUPS):
+        raise ValueError(f"unknown_groups={unknown_groups!r}: choose one of {list(UNKNOWN_GROUPS)}.")
+    missing = values.isna().to_numpy()
+    if missing.any() and (unknown_groups != "leave_out" or missing.all()):
+        keeps = f'keep them, which then count in no comparison of groups, by unknown_groups="leave_out" in {owner}, '
         raise ValueError(
-            f"{place} has {missing} missing values (NaN or None): drop these rows, or give them a label of their own."
+            f"{place} has {missing.sum()} missing values (NaN or None) in {len(values)} rows: "
+            f"{keeps if unknown_groups == 'error' else ''}drop these rows, or give them a label of their own."
         )
+    if missing.any():
+        known = _read(values[~missing].reset_index(drop=True).infer_objects(), name, place, categorical, remedy)
+        filled = np.full(len(values), np.nan if known.is_numeric else -1, dtype=known.values.dtype)
+        filled[~missing] = known.values
+        return replace(known, values=filled)
     is_category = isinstance(values.dtype, pd.CategoricalDtype)
     amounts = None if is_category or categorical else _as_amounts(values)
     if amounts is not None and len(np.unique(amounts)) > 2:

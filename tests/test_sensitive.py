@@ -186,7 +186,3 @@ def test_names_of_rows_and_small_groups_are_no_groups_to_learn_from():
     assert compared(rows) > 0  # a metric may compare as many groups as there are rows
     countries = np.array([f"{a}{b}land" for a in "ABCDEFGH" for b in "aeiou"])[np.arange(N) % 40]
     assert learned(np.tile(countries, 1)).gaps_.shape == (4,)
-    groups = np.where(TWO, "A", "B").astype(object)
-    groups[[3, 77]] = "other"
-    with pytest.warns(UserWarning, match=r"classes of very few rows \('other': 2\)"):
-        learned(groups.astype(str))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from skfairrank._checks import check_relevance
 from skfairrank._random import as_generator
-from skfairrank._sensitive import check_group_columns, check_groups
+from skfairrank._sensitive import check_group_columns, check_groups, counting_unknown
 from skfairrank.fair_metrics._linear import fitted_metric
 from skfairrank.inspection._nearest import nearest_queries, steps_to_metric, transformed
 from skfairrank.inspection._order_changes import STATISTICS, Worst
@@ -29,6 +29,7 @@ def audit(
     *,
     qid,
     sensitive_features=None,
+    unknown_groups="error",
     hypotheticals=None,
     X_hypothetical=None,
     metric=None,
@@ -71,6 +72,8 @@ def audit(
     sensitive_features : array-like, shape (n_rows,), optional
         The group of each row. An estimator that asks for it when it predicts (`skfairrank.postprocessing`) gets it too, for
         hypothetical rows that of the rows whose place they take.
+    unknown_groups : {"error", "leave_out"}, default="error"
+        What missing values in `sensitive_features` are. "leave_out": these rows have their ranks, and count in no group.
     hypotheticals : function, table, scores, list or dict of these, or Hypotheticals, optional
         What the items might as well have been: a function X -> X', such as one that flips a sensitive column (it gets a copy), a
         table like X, or hypothetical scores (of several rankers a dict or table by their names). Of several hypotheticals
@@ -133,7 +136,9 @@ def audit(
     y = check_relevance(y)
     rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
     check_reference(reference, rankings)
-    groups = {} if sensitive_features is None else {None: check_groups(sensitive_features, len(y))}
+    groups: dict = {}
+    if sensitive_features is not None:
+        groups[None] = check_groups(sensitive_features, len(y), compared_by="audit", unknown_groups=unknown_groups)
     weight = rankings.queries.weights(query_weight)
     if hypotheticals is not None or X_hypothetical is not None:
         given = rankings.hypotheticals(hypotheticals, X_hypothetical, metric)
@@ -265,9 +270,10 @@ def exposure_by_group(
     qid : array-like, shape (n_rows,)
         The query of each row, in any order.
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_attributes), DataFrame, or dict of name to array
-        The groups of each row by one attribute or several; any number of groups.
+        The groups of each row by one attribute or several; any number of groups. Rows without a value are counted as the group
+        "unknown".
     crossed : bool, default=False
-        Whether several attributes are also crossed: a group for each combination that occurs.
+        Whether several attributes are also crossed: a group for each combination that occurs; unknown where one of them is.
     policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
         A ranker that draws its rankings by a rule of its own (`skfairrank.postprocessing.ExposureLPRanker`) is judged by that
         rule instead.
@@ -288,7 +294,7 @@ def exposure_by_group(
     Raises
     ------
     ValueError
-        If an attribute is continuous or has missing values, or rows do not fit each other.
+        If an attribute is continuous, or rows do not fit each other.
 
     Examples
     --------
@@ -305,13 +311,10 @@ def exposure_by_group(
     """
     y = check_relevance(y)
     rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
-    attributes = check_group_columns(sensitive_features, len(y), compared_by="this table")
-    if crossed:
-        if len(attributes) < 2:
-            raise ValueError(
-                "crossed=True needs at least two attributes: give a DataFrame, or a dict of name to groups."
-            )
-        attributes |= {" x ".join(attributes): _crossed(list(attributes.values()))}
+    read = check_group_columns(
+        sensitive_features, len(y), compared_by="this table", crossed=crossed, unknown_groups="leave_out"
+    )
+    attributes = {name: counting_unknown(labels, codes) for name, (labels, codes) in read.items()}
     chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
     return exposure_table(rankings, y, attributes, chosen, k, rankings.queries.weights(query_weight))
 
@@ -347,10 +350,3 @@ def exposure_table(rankings: Rankings, y, attributes: dict, policy, k: int, weig
                 rows[name, attribute, label] = row
     index = pd.MultiIndex.from_tuples(list(rows), names=["ranker", "attribute", "group"])
     return pd.DataFrame(list(rows.values()), index=index)
-
-
-def _crossed(attributes: list) -> tuple:
-    """Labels and codes of the combinations of groups that occur."""
-    cells, codes = np.unique(np.column_stack([codes for _, codes in attributes]), axis=0, return_inverse=True)
-    labels = [", ".join(str(known[code]) for (known, _), code in zip(attributes, cell, strict=True)) for cell in cells]
-    return labels, np.ravel(codes)

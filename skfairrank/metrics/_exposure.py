@@ -27,6 +27,7 @@ def group_exposure_disparity(
     *,
     qid,
     sensitive_features,
+    unknown_groups="error",
     policy="plackett_luce",
     k=None,
     ties="larger_label",
@@ -57,6 +58,8 @@ def group_exposure_disparity(
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row: ints, strings, bools, categories or members of an enumeration; two groups or more.
+    unknown_groups : {"error", "leave_out"}
+        What missing values in `sensitive_features` are. "leave_out": these rows have their ranks, and count in no group.
     policy, n_samples, random_state
         As for :func:`ndcg_score`, but by default rankings are drawn, as in the paper.
     k : int, optional
@@ -100,18 +103,18 @@ def group_exposure_disparity(
     0.018438
     """
     ranked = Ranked(s, qid, policy, n_samples, random_state)
-    y, group, exposure = ranked.relevances(y), ranked.groups(sensitive_features)[1], ranked.exposure(k)
+    y, group, exposure = ranked.relevances(y), ranked.groups(sensitive_features, unknown_groups)[1], ranked.exposure(k)
     per_query = exposure_disparity(y, group, exposure, ranked.queries, ties, replace_undefined_by)
     return per_query.weighted(ranked.queries.weights(query_weight)).reduced(reduce)
 
 
 def exposure_disparity(y, group, exposure, queries: Queries, ties="larger_label", replace_undefined_by=0.0) -> PerQuery:
-    """`group_exposure_disparity` of checked values that are grouped by query; groups are numbered from 0."""
+    """`group_exposure_disparity` of checked values that are grouped by query; groups are numbered from 0, unknown ones -1."""
     if ties not in ("larger_label", "average"):
         raise ValueError(f"ties={ties!r}: choose one of ['larger_label', 'average'].")
     query = np.repeat(np.arange(queries.n_queries), queries.sizes)
     is_present = np.zeros((queries.n_queries, int(group.max()) + 1), np.float32)
-    is_present[query, group] = 1.0
+    is_present[query[group >= 0], group[group >= 0]] = 1.0
     values, defined = np.zeros(queries.n_queries), np.zeros(queries.n_queries, bool)
     for a, b in np.argwhere(np.triu(is_present.T @ is_present, 1)):  # pairs of groups that meet in some query
         meet = (is_present[:, a] * is_present[:, b]) > 0
@@ -190,6 +193,7 @@ def group_exposure_difference(
     *,
     qid,
     sensitive_features,
+    unknown_groups="error",
     policy="deterministic",
     k=None,
     n_samples=100,
@@ -214,6 +218,8 @@ def group_exposure_difference(
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row: ints, strings, bools, categories or members of an enumeration; two groups or more.
+    unknown_groups : {"error", "leave_out"}
+        What missing values in `sensitive_features` are. "leave_out": these rows have their ranks, and count in no group.
     k : int, optional
         Ranks beyond k give no exposure.
     policy, n_samples, random_state, query_weight
@@ -239,20 +245,22 @@ def group_exposure_difference(
     0.350127
     """
     ranked = Ranked(s, qid, policy, n_samples, random_state)
-    per_query = exposure_difference(ranked.groups(sensitive_features)[1], ranked.exposure(k), ranked.queries)
+    group = ranked.groups(sensitive_features, unknown_groups)[1]
+    per_query = exposure_difference(group, ranked.exposure(k), ranked.queries)
     return per_query.weighted(ranked.queries.weights(query_weight)).reduced(reduce)
 
 
 def exposure_difference(group, exposure, queries: Queries) -> PerQuery:
-    """`group_exposure_difference` of checked values that are grouped by query; groups are numbered from 0."""
-    n_groups = int(group.max()) + 1
+    """`group_exposure_difference` of checked values that are grouped by query; groups are numbered from 0, unknown ones -1."""
+    n_groups, known = int(group.max()) + 1, group >= 0
     # Only the groups that are present get a cell: there may be many groups, few of them in each query.
     which = np.repeat(np.arange(queries.n_queries), queries.sizes)
-    cells, cell = np.unique(which * n_groups + group, return_inverse=True)
-    mean = np.bincount(cell, weights=exposure) / np.bincount(cell)
+    cells, cell = np.unique((which * n_groups + group)[known], return_inverse=True)
+    mean = np.bincount(cell, weights=exposure[known]) / np.bincount(cell)
     n_present = np.bincount(cells // n_groups, minlength=queries.n_queries)
-    starts = np.cumsum(n_present) - n_present
-    values = np.maximum.reduceat(mean, starts) - np.minimum.reduceat(mean, starts)
+    compared = n_present > 0
+    starts, values = (np.cumsum(n_present) - n_present)[compared], np.zeros(queries.n_queries)
+    values[compared] = np.maximum.reduceat(mean, starts) - np.minimum.reduceat(mean, starts)
     reason = "none has two groups"
     return PerQuery(values, n_present > 1, "group_exposure_difference", reason, is_selective=True)
 

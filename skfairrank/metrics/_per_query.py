@@ -51,9 +51,9 @@ class Ranked:
     def relevances(self, y) -> np.ndarray:
         return self.queries.group(check_relevance(y, self.queries.n_rows))
 
-    def groups(self, sensitive_features) -> tuple[np.ndarray, np.ndarray]:
-        """Labels, sorted, and the number of each row's label."""
-        labels, codes = check_groups(sensitive_features, self.queries.n_rows)
+    def groups(self, sensitive_features, unknown_groups) -> tuple[np.ndarray, np.ndarray]:
+        """Labels, sorted, and the number of each row's label, -1 where it is unknown."""
+        labels, codes = check_groups(sensitive_features, self.queries.n_rows, unknown_groups=unknown_groups)
         return labels, self.queries.group(codes)
 
 

@@ -22,6 +22,7 @@ def group_ndkl(
     *,
     qid,
     sensitive_features,
+    unknown_groups="error",
     target=None,
     policy="deterministic",
     k=None,
@@ -48,6 +49,9 @@ def group_ndkl(
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row; any number of groups.
+    unknown_groups : {"error", "leave_out"}
+        What missing values in `sensitive_features` are. "leave_out": these rows have their ranks, and count in no group:
+        shares are those among the other rows.
     target : mapping of label to share, optional
         Shares that the groups should have, which sum to 1. None: their shares of each query's items.
     policy : "deterministic", "plackett_luce" or a policy, default "deterministic"
@@ -75,14 +79,15 @@ def group_ndkl(
     >>> round(group_ndkl([2, 1], qid=[0, 0], sensitive_features=["A", "B"]), 6)  # ln(2) / (1 + 1 / log2(3)), then 0
     0.425001
     """
-    shares = _Shares(s, qid, sensitive_features, target, policy, n_samples, random_state)
+    shares = _Shares(s, qid, sensitive_features, unknown_groups, target, policy, n_samples, random_state)
     sizes = shares.queries.sizes
     total, weight = np.zeros(len(sizes)), np.zeros(len(sizes))
     discount = discounts(int(sizes.max()), k)
     for i in range(1, int(np.count_nonzero(discount)) + 1):
-        counts = np.where(i <= sizes, discount[i - 1], 0.0)
-        total, weight = total + counts * _divergence(shares.of_first(i), shares.target), weight + counts
-    return shares.reduced(total / weight, "group_ndkl", query_weight, reduce)
+        divergence = _divergence(shares.of_first(i), shares.target)
+        counts = np.where((i <= sizes) & ~np.isnan(divergence), discount[i - 1], 0.0)
+        total, weight = total + counts * np.nan_to_num(divergence), weight + counts
+    return shares.reduced(total / np.where(weight > 0, weight, np.nan), "group_ndkl", query_weight, reduce)
 
 
 @names_queries
@@ -91,6 +96,7 @@ def group_skew(
     *,
     qid,
     sensitive_features,
+    unknown_groups="error",
     k=10,
     which="max",
     target=None,
@@ -119,6 +125,8 @@ def group_skew(
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row; any number of groups.
+    unknown_groups : {"error", "leave_out"}
+        As for `group_ndkl`.
     k : int, default=10
     which : {"max", "min"}, default="max"
     target, policy, n_samples, random_state, query_weight
@@ -148,7 +156,7 @@ def group_skew(
     if which not in ("max", "min"):
         raise ValueError(f'which={which!r}: choose "max" or "min".')
     discounts(1, k)  # checks k
-    shares = _Shares(s, qid, sensitive_features, target, policy, n_samples, random_state)
+    shares = _Shares(s, qid, sensitive_features, unknown_groups, target, policy, n_samples, random_state)
     with np.errstate(divide="ignore", invalid="ignore"):
         skew = np.log(shares.of_first(int(k)) / shares.target)
     skew = np.where(shares.target > 0, skew, -np.inf if which == "max" else np.inf)
@@ -162,6 +170,7 @@ def attention_weighted_rank_fairness(
     *,
     qid,
     sensitive_features,
+    unknown_groups="error",
     target=None,
     distance="jensen_shannon",
     patience=None,
@@ -187,6 +196,8 @@ def attention_weighted_rank_fairness(
         The query of each row, in any order.
     sensitive_features : array-like, shape (n_rows,)
         The group of each row; any number of groups.
+    unknown_groups : {"error", "leave_out"}
+        As for `group_ndkl`.
     target : mapping of label to share, optional
         Shares that the groups should have, which sum to 1. None: their shares of each query's items.
     distance : {"jensen_shannon", "absolute"}, default="jensen_shannon"
@@ -226,7 +237,7 @@ def attention_weighted_rank_fairness(
     """
     if distance not in _DISTANCES:
         raise ValueError(f"distance={distance!r}: choose one of {list(_DISTANCES)}.")
-    shares = _Shares(s, qid, sensitive_features, target, policy, n_samples, random_state)
+    shares = _Shares(s, qid, sensitive_features, unknown_groups, target, policy, n_samples, random_state)
     values = 1.0 - _DISTANCES[distance](shares.of_attention(discounts(shares.longest, k, patience)), shares.target)
     return shares.reduced(np.clip(values, 0.0, 1.0), "attention_weighted_rank_fairness", query_weight, reduce)
 
@@ -234,28 +245,33 @@ def attention_weighted_rank_fairness(
 class _Shares(Ranked):
     """Expected shares of groups in each query, and their targets, arrays of shape (n_queries, n_groups)."""
 
-    def __init__(self, s, qid, sensitive_features, target, policy, n_samples, random_state):
+    def __init__(self, s, qid, sensitive_features, unknown_groups, target, policy, n_samples, random_state):
         if isinstance(policy, str) and random_state is not None and not isinstance(random_state, Integral):
             random_state = int(as_generator(random_state).integers(2**63))  # the same rankings for every prefix
         super().__init__(s, qid, policy, n_samples, random_state)
-        labels, group = self.groups(sensitive_features)
-        self.member = np.eye(len(labels))[group]
-        of_items = np.add.reduceat(self.member, self.starts) / self.queries.sizes[:, None]
+        labels, group = self.groups(sensitive_features, unknown_groups)
+        self.member = np.where(group[:, None] >= 0, np.eye(len(labels))[group], 0.0)
+        of_items = _shares_of(np.add.reduceat(self.member, self.starts))
         self.defined = np.full(len(of_items), True) if target is not None else (of_items > 0).sum(axis=1) > 1
         self.target = of_items if target is None else _shares_of_labels(target, labels.tolist())
 
     def of_attention(self, attention):
         """Shares of what ranks get."""
-        given = np.add.reduceat(self.member * self.expected(attention)[:, None], self.starts)
-        return given / given.sum(axis=1, keepdims=True)
+        return _shares_of(np.add.reduceat(self.member * self.expected(attention)[:, None], self.starts))
 
     def of_first(self, k: int):
         """Shares of the first min(k, n) ranks."""
         return self.of_attention((np.arange(self.longest) < k).astype(np.float64))
 
     def reduced(self, values, metric, query_weight, reduce):
-        per_query = PerQuery(values, self.defined, metric, "none has two groups", is_selective=True)
+        per_query = PerQuery(values, self.defined & ~np.isnan(values), metric, "none has two groups", is_selective=True)
         return per_query.weighted(self.queries.weights(query_weight)).reduced(reduce)
+
+
+def _shares_of(amounts: np.ndarray) -> np.ndarray:
+    """Each row divided by its sum; nan where that is 0, as in a query without rows of known group."""
+    total = amounts.sum(axis=1, keepdims=True)
+    return amounts / np.where(total > 0, total, np.nan)
 
 
 def _shares_of_labels(target, labels: list) -> np.ndarray:
@@ -273,7 +289,7 @@ def _shares_of_labels(target, labels: list) -> np.ndarray:
 def _divergence(p, q):
     """Kullback-Leibler divergence of rows, in nats."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(p > 0, p * np.log(p / q), 0.0)
+        terms = np.where(p > 0, p * np.log(p / q), 0.0 * p)
     return np.maximum(terms.sum(axis=1), 0.0)
 
 
