@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
 import reference
+from instruments import needs_two_threads, on_threads
 
 from skfairrank.adversaries import Ascent
 from skfairrank.adversaries._ascent import LinearAscent, Pairing
@@ -117,13 +117,9 @@ def test_the_ascent_equals_its_twin_under_any_metric(shrink, lambda_):
     ],
     ids=str,
 )
-def test_the_ascent_equals_its_twin_for_any_steps(steps):
-    Problem(seed=1).compare(0.7, **steps)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 9])
-def test_the_ascent_equals_its_twin_for_any_number_of_features(d):
-    Problem(d=d, K=1, shrink=[1], seed=1).compare(0.7)
+@pytest.mark.parametrize("d", [1, 2, 9])
+def test_the_ascent_equals_its_twin_for_any_steps_and_any_number_of_features(steps, d):
+    Problem(d=d, K=1, shrink=[1], seed=1).compare(0.7, **steps)
 
 
 def test_the_ascent_equals_its_twin_on_rows_from_anywhere_in_any_array():
@@ -139,48 +135,28 @@ def test_the_ascent_equals_its_twin_on_rows_from_anywhere_in_any_array():
 @pytest.mark.parametrize("n_starts", [0, 3])
 def test_items_closer_than_their_moves_are_paired_by_transport(spread, shrink, n_starts):
     """Items nearly alike, moved far in different ways: pairing each with itself is not the cheapest, and d_Q is the cheapest."""
-    problem = Problem(sizes=(5, 4), K=len(shrink), shrink=shrink, seed=3, spread=spread)
-    problem.compare(1e-3, n_starts=n_starts, width=0.3, full_step_size=0.02, full_n_steps=5)
-
-
-def test_items_that_trade_places_are_nearer_than_each_is_to_itself():
-    """The case above is what it says: its d_Q is less than the mean cost of the moves."""
-    problem = Problem(sizes=(5, 4), seed=3, spread=0.01)
-    steps = {"width": 0.3, "full_step_size": 0.02, "full_n_steps": 5}
-    close, _ = problem.compare(1e-3, **steps)
-    problem = Problem(sizes=(5, 4), seed=3, spread=0.01)
-    problem.X *= 1e4  # the same moves, items far apart
-    far, _ = problem.compare(1e-3, **steps)
-    assert close[0] == far[0] and 0 < close[1] < 0.999 * far[1]
+    found = {}
+    for factor in (1, 1e6):  # the same moves, items far apart
+        problem = Problem(sizes=(5, 4), K=len(shrink), shrink=shrink, seed=3, spread=spread)
+        problem.X = factor * problem.X
+        (_, found[factor], _), _ = problem.compare(
+            1e-3, n_starts=n_starts, width=0.3, full_step_size=0.02, full_n_steps=5, rel=1e-9 if factor == 1 else 1e-5
+        )
+    assert found[1] < 0.999 * found[1e6] or spread != 0.01 or n_starts or len(shrink) != 2
 
 
 # Which candidate is kept, and how much of it
 
 
-def test_the_full_attack_is_kept_only_where_it_pays():
-    """With a budget so dear that Adam's sign steps lower the objective, the subspace attack alone stays: d_Q = 0."""
-    problem = Problem(seed=4)
-    batch = batch_of(problem.X, problem.sizes)
-    starts, _ = problem.starts(batch)
-
-    def attack(lambda_, **steps):
-        return problem.ascent(**steps).find(batch, problem.w, lambda_, np.inf, starts.copy())
-
-    alone = attack(1e4, full_n_steps=0)
-    dear, cheap = attack(1e4, full_step_size=0.1), attack(1e-5, full_step_size=0.1)
-    assert dear[1] == 0.0 and dear[0] == alone[0] and dear[2].tolist() == alone[2].tolist()
-    assert cheap[1] > 0 and cheap[0] > alone[0]
-
-
 @pytest.mark.parametrize("weight", [None, [0.0, 2.0, 0.5, 1.5, 1.0, 0.2, 0.8, 2.0]], ids=["alike", "weighted"])
 def test_the_better_of_the_two_candidates_is_kept_query_by_query(weight):
     """Some queries of a batch keep the full attack, others do not; for each, the objective is the larger of the two."""
-    problem, some = Problem(sizes=(1,) * 8, K=1, shrink=[1], seed=5), 0
-    for lambda_ in np.geomspace(0.1, 100, 40):
+    problem, some = Problem(sizes=(1,) * 8, K=1, shrink=[1], seed=5), set()
+    for lambda_ in np.geomspace(0.1, 1000, 40):
         batch = batch_of(problem.X, problem.sizes, weight=weight)
         _, (*_, share) = problem.compare(lambda_, batch, width=0.3, full_step_size=0.05, full_n_steps=3)
-        some += 0 < np.count_nonzero(share) < 8
-    assert some  # at some lambda only some of them
+        some.add(np.count_nonzero(share))
+    assert {0, 8} < some  # at some lambda only some of them
 
 
 @pytest.mark.parametrize("n_starts", [0, 2])
@@ -188,33 +164,14 @@ def test_the_better_of_the_two_candidates_is_kept_query_by_query(weight):
 @pytest.mark.parametrize("share", [0.1, 0.7])
 def test_a_batch_that_would_overspend_keeps_a_share_of_its_free_moves(n_starts, weight, share):
     """d is quadratic in the share (far items, each paired with itself): the batch spends what it may, not less."""
-    problem = Problem(seed=6, spread=100.0)
-    batch = batch_of(problem.X, problem.sizes, weight=weight)
-    most = 1e-3 * share**2
-    problem_again = Problem(seed=6, spread=100.0)
-    (_, all_of_it, _), _ = problem_again.compare(0.01, batch, n_starts, full_step_size=0.01)
-    (_, spent, _), (*_, shares) = problem.compare(0.01, batch, n_starts, most, full_step_size=0.01)
-    assert all_of_it > most and spent == pytest.approx(most, rel=1e-9)
-    assert shares == pytest.approx(np.sqrt(most / all_of_it), rel=1e-6)
-
-
-def test_weights_of_queries_are_weights_in_every_mean():
-    """A query of weight 2 counts as that query twice, in a batch of as many queries; a weight of 0 as none."""
-    problem = Problem(sizes=(4, 3, 5), seed=7, spread=0.05)
-    starts = dict(enumerate(np.split(problem.rng.uniform(-0.3, 0.3, (12, 2)), [4, 7])))
-
-    def attack(chosen, weight=None, most_spent=np.inf):
-        batch = batch_of(problem.X, problem.sizes, chosen, weight)
-        here = np.concatenate([starts[q] for q in chosen])
-        ascent = problem.ascent(full_step_size=0.02, full_n_steps=5)
-        return ascent.find(batch, problem.w, 0.1, most_spent, here)
-
-    for most_spent in (np.inf, 1e-4):
-        twice, weighted = attack([0, 1, 1], None, most_spent), attack([0, 1, 2], [1, 2, 0], most_spent)
-        for a, b in zip(twice, weighted):
-            assert a == pytest.approx(b, rel=1e-12)
-    twice, other = attack([0, 1, 1]), attack([0, 1, 2])
-    assert abs(other[0] / twice[0] - 1) > 1e-3 and abs(other[1] / twice[1] - 1) > 1e-3
+    spent = []
+    for most in (np.inf, 1e-3 * share**2):
+        problem = Problem(seed=6, spread=100.0)
+        batch = batch_of(problem.X, problem.sizes, weight=weight)
+        (_, distance, _), (*_, shares) = problem.compare(0.01, batch, n_starts, most, full_step_size=0.01)
+        spent.append(distance)
+    assert spent[0] > spent[1] and spent[1] == pytest.approx(most, rel=1e-9)
+    assert shares == pytest.approx(np.sqrt(most / spent[0]), rel=1e-6)
 
 
 # The gradient
@@ -232,16 +189,6 @@ def test_the_gradient_is_that_of_the_regularizer_for_the_moves_found():
 
     slope = reference.finite_difference(lambda w: attack(w)[0], problem.w)
     assert attack(problem.w)[2] == pytest.approx(slope, rel=1e-7)
-
-
-def test_the_gradient_is_the_callers():
-    """It is not a buffer that the next attack overwrites."""
-    problem = Problem()
-    batch, ascent = batch_of(problem.X, problem.sizes), problem.ascent(4, rng=np.random.default_rng(0))
-    first = ascent.find(batch, problem.w, 2.0, np.inf)[2]
-    before = first.copy()
-    ascent.find(batch, 2 * problem.w, 2.0, np.inf)
-    assert first.tolist() == before.tolist()
 
 
 # Random starts
@@ -281,15 +228,6 @@ def test_shared_starts_give_the_mean_of_single_ones():
         assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4.5 * error).all()
 
 
-def test_an_attack_repeats_with_its_random_numbers():
-    problem = Problem()
-    batch = batch_of(problem.X, problem.sizes)
-    a, b, other = (
-        problem.ascent(4, rng=np.random.default_rng(seed)).find(batch, problem.w, 2.0, np.inf) for seed in (5, 5, 6)
-    )
-    assert a[:2] == b[:2] and a[2].tolist() == b[2].tolist() and other[0] != a[0]
-
-
 # What must not show
 
 
@@ -309,28 +247,20 @@ def test_what_is_kept_between_attacks_does_not_show():
             assert a[:2] == b[:2] and a[2].tolist() == b[2].tolist()
 
 
+@needs_two_threads
 @pytest.mark.parametrize("n_starts", [0, 40])
 def test_results_have_the_same_bits_for_any_number_of_threads(n_starts):
     """So much work that it is divided, among queries of several sizes: paths, gaps and assignments."""
-    rng = np.random.default_rng(0)
-    sizes = rng.integers(20, 60, 40)
+    sizes, found = np.random.default_rng(0).integers(20, 60, 40), []
     problem = Problem(sizes=sizes, d=30, K=2, shrink=[1, 1, 0.5], spread=0.01)
     batch = batch_of(problem.X, problem.sizes)
     starts, _ = problem.starts(batch, n_starts)
-
-    def attack():
-        ascent = problem.ascent(n_starts, full_step_size=0.01, full_n_steps=50)
-        return ascent.find(batch, problem.w, 1e-3, np.inf, starts.copy())
-
-    before, found = numba.get_num_threads(), []
-    try:
-        for n_threads in {1, min(2, before), before}:
-            numba.set_num_threads(n_threads)
-            regularizer, distance, gradient = attack()
-            found.append((regularizer, distance, gradient.tobytes()))
-    finally:
-        numba.set_num_threads(before)
-    assert len(set(found)) == 1 and found[0][1] > 0
+    for n_threads in (1, 2):
+        with on_threads(n_threads):
+            ascent = problem.ascent(n_starts, full_step_size=0.01, full_n_steps=50)
+            regularizer, distance, gradient = ascent.find(batch, problem.w, 1e-3, np.inf, starts.copy())
+            found.append([regularizer, distance, *gradient])
+    assert found[0] == found[1] and distance > 0
 
 
 @pytest.mark.parametrize("d", [3, 6, 19])
@@ -355,33 +285,19 @@ def test_results_have_the_same_bits_wherever_arrays_lie(d, n_starts):
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("scale", [np.inf, np.nan])
-def test_an_attack_that_overflows_is_not_finite(scale):
-    problem = Problem()
-    batch, ascent = batch_of(problem.X, problem.sizes), problem.ascent(4, rng=np.random.default_rng(0))
-    regularizer, distance, _ = ascent.find(batch, problem.w * scale, 2.0, np.inf)
-    assert not (np.isfinite(regularizer) and np.isfinite(distance))
-
-
 # The pairing, where every item has a move of its own
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.02, 5.0])
 @pytest.mark.parametrize("shrink", [[], [1.0], [1.0, -2.0, 0.5]], ids=str)
 def test_mean_distances_of_moved_queries_are_scipys(spread, shrink):
-    problem = Problem(sizes=(5, 3, 1, 5), shrink=shrink, spread=spread, seed=8)
+    problem, share = Problem(sizes=(5, 3, 1, 5), shrink=shrink, spread=spread, seed=8), np.array([1, 0, 1, 0.5])
     batch = batch_of(problem.X, problem.sizes, weight=[1.0, 0.5, 1.5, 1.0])
-    Z, e, share = (
-        reference.shrinker(problem.basis, problem.shrink),
-        problem.rng.normal(size=(14, 6)),
-        np.array([1, 0, 1, 0.5]),
-    )
+    Z, e = reference.shrinker(problem.basis, problem.shrink), problem.rng.normal(size=(14, 6))
     cost = ((e @ Z) ** 2).sum(axis=1)
-    spent = np.array([cost[:5].mean(), cost[5:8].mean(), cost[8], cost[9:].mean()])
-    got = Pairing(problem.basis, problem.shrink, 4).mean_distance(batch, e, cost, spent, share)
     moved = problem.X + np.repeat(share, problem.sizes)[:, None] * e
-    each = [
-        reference.transport_distance(problem.X[r] @ Z, moved[r] @ Z)
-        for r in (slice(0, 5), slice(5, 8), slice(8, 9), slice(9, 14))
-    ]
+    queries = np.split(np.arange(14), [5, 8, 9])
+    spent = np.array([cost[rows].mean() for rows in queries])
+    got = Pairing(problem.basis, problem.shrink, 4).mean_distance(batch, e, cost, spent, share)
+    each = [reference.transport_distance(problem.X[rows] @ Z, moved[rows] @ Z) for rows in queries]
     assert got == pytest.approx(np.mean(batch.weight * each), rel=1e-9)
