@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from instruments import StartAt
 from scipy.optimize import minimize
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -23,7 +24,6 @@ STEPS = {
     "full_step_size": 0.05,
     "full_n_steps": 12,
 }
-BOUNDS = {"feature_range": None, "one_hot_groups": None, "immutable_features": None}
 
 
 def task(seed=0, sizes=(4, 1, 5, 3)):
@@ -131,13 +131,7 @@ def test_an_item_outside_the_range_moves_towards_it_and_not_further_out():
 def test_without_effective_bounds_the_attack_is_the_unbounded_one():
     """Bounds so wide that nothing meets them: the same starts, the same steps."""
     X, y, qid = task()
-    settings = {
-        "score_function": MLPScore((3,)),
-        "max_iter": 20,
-        "rho": 0.1,
-        "random_state": 0,
-        "fair_start": 0.0,
-    }
+    settings = {"score_function": MLPScore((3,)), "max_iter": 20, "rho": 0.1, "random_state": 0, "fair_start": 0.0}
     free, wide = (
         SenSTIRRanker(np.ones((1, 7)), adversary=Ascent(feature_range=bounds, **STEPS), **settings).fit(X, y, qid=qid)
         for bounds in (None, (-np.inf, np.inf))
@@ -151,7 +145,8 @@ def test_without_effective_bounds_the_attack_is_the_unbounded_one():
 def test_the_ascent_finds_what_a_grid_of_feasible_moves_holds(w, score_distance):
     """Two items of two features between -1 and 1; moves along the first feature are free, along the second they cost lambda = 2.
 
-    With n items a move e costs lambda e^2 / n. The grid holds every pair of ends for either item, in steps of .02.
+    With n items a move e costs lambda e^2 / n. The grid holds for either item the ends of the first range and steps of .02 of the
+    second: a convex function of a free move is largest at an end.
     """
     # The third feature, of no weight, keeps the items apart: d_Q pairs each with itself.
     X, y, qid, rho = np.array([[0.4, -0.2, 9.0], [-0.7, 0.9, -9.0]]), np.array([1.0, 0.0]), np.zeros(2), 3.0
@@ -159,45 +154,17 @@ def test_the_ascent_finds_what_a_grid_of_feasible_moves_holds(w, score_distance)
         dual_step="paper", feature_range=(-1, 1), score_distance=score_distance, subspace_n_steps=300,
         subspace_step_size=0.02, full_n_steps=300, full_step_size=0.02,
     )  # fmt: skip
-    ranker = SenSTIRRanker(
-        [[1, 0, 0]], rho=rho, adversary=adversary, score_function=Start((*w, 0.0)), max_iter=1, fair_start=0.0,
-        random_state=1,
-    ).fit(X, y, qid=qid)  # fmt: skip
-    ends = np.linspace(-1, 1, 101)
-    change = [(w[0] * (ends - x[0])[:, None] + w[1] * (ends - x[1])).ravel() for x in X]
-    cost = [np.tile((ends - x[1]) ** 2, 101) for x in X]
-    # For each change of an item the least cost: only the cheapest per change matters, and the grid of pairs is small then.
-    u, v = (np.round(c, 3) for c in change)
-    best: list[dict] = [{} for _ in X]
-    for i, values in enumerate((u, v)):
-        for value, price in zip(values, cost[i]):
-            best[i][value] = min(price, best[i].get(value, np.inf))
-    (a, p), (b, q) = ((np.array([*d]), np.array([*d.values()])) for d in best)
+    settings = {"score_function": StartAt((*w, 0.0)), "max_iter": 1, "fair_start": 0.0, "random_state": 1}
+    ranker = SenSTIRRanker([[1, 0, 0]], rho=rho, adversary=adversary, **settings).fit(X, y, qid=qid)
+    steps = np.linspace(-1, 1, 101)
+    (a, p), (b, q) = (
+        ((w[0] * (np.array([-1, 1]) - x[0])[:, None] + w[1] * (steps - x[1])).ravel(), np.tile((steps - x[1]) ** 2, 2))
+        for x in X
+    )
     squares = a[:, None] ** 2 + b**2 if score_distance == "squared" else (a[:, None] - b) ** 2 / 2
     worth = rho / 2 * squares - 2.0 * (p[:, None] + q) / 2
     found = rho * ranker.history_["regularizer"][0] - 2.0 * ranker.history_["query_distance"][0]
     assert 0.98 * worth.max() < found < worth.max() * 1.01
-
-
-class Start(LinearScore):
-    def __init__(self, w):
-        self.w = w
-
-    def initial_parameters(self, n_features, rng):
-        return np.array(self.w, dtype=float)
-
-
-def test_training_among_plausible_rows_still_makes_a_ranker_fair():
-    rng = np.random.default_rng(0)
-    group, merit = rng.integers(0, 2, 300), rng.normal(size=300)
-    X = pd.DataFrame({"skill": merit, "a": 1.0 - group, "b": 1.0 * group})
-    y, qid = np.digitize(merit + group, [0.5, 1.5]).astype(float), np.repeat(np.arange(30), 10)
-    settings = {
-        "metric": [[0, 1, 0], [0, 0, 1]], "max_iter": 120, "learning_rate": 0.03, "random_state": 0,
-        "adversary": Ascent(feature_range="train", one_hot_groups=[["a", "b"]]), "gradient": "plrank",
-    }  # fmt: skip
-    plain, fair = (SenSTIRRanker(rho=rho, **settings).fit(X, y, qid=qid).coef_ for rho in (0.0, 0.1))
-    assert abs(fair[2] - fair[1]) < 0.3 * abs(plain[2] - plain[1]) and fair[0] > 0.3
 
 
 # The sets
@@ -249,14 +216,6 @@ def test_columns_go_by_name_by_position_from_either_end_and_by_mask():
     assert fit().coef_.tolist() != expected.tolist()
 
 
-def test_float32_and_read_only_rows_will_do():
-    X, _, _ = task()
-    X32 = X.astype(np.float32)
-    X32.flags.writeable = False
-    settings = {"one_hot_groups": GROUPS, "feature_range": "train"}
-    assert fit(X32, **settings).coef_ == pytest.approx(fit(X, **settings).coef_, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     "bounds, message",
     [
@@ -265,31 +224,22 @@ def test_float32_and_read_only_rows_will_do():
         ({"feature_range": (0.0, 1.0, 2.0)}, r"a pair \(low, high\)"),
         ({"feature_range": ([0.0, 0.0], 1.0)}, r"low end.*shape \(2,\).*7 features"),
         ({"feature_range": (np.nan, 1.0)}, "low end.*NaN.*-inf"),
-        ({"feature_range": ("a", 1.0)}, "low end"),
         ({"one_hot_groups": [2, 3, 4]}, "list of groups"),
-        ({"one_hot_groups": ["rgb"]}, "list of groups"),
         ({"one_hot_groups": [["r", "g"]]}, "no column names"),
         ({"one_hot_groups": [[2, 3, 9]]}, "one_hot_groups has 9, but X has 7"),
         ({"one_hot_groups": [[5]]}, "two at least"),
         ({"one_hot_groups": [[2, 3, 4], [4, 5]]}, "twice"),
         ({"one_hot_groups": [[2, 3, 4]], "immutable_features": [3]}, "name it once"),
         ({"one_hot_groups": [[2, 3]]}, r"one-hot group \[2, 3\].*sum to 1.*scaler.*immutable_features"),
-        ({"one_hot_groups": [[0, 1]]}, "one-hot group"),
         ({"immutable_features": [1.5]}, "immutable_features has 1.5"),
         ({"immutable_features": [True, False]}, "mask of 2 entries"),
         ({"immutable_features": []}, "empty"),
     ],
     ids=str,
-)  # fmt: skip
-@pytest.mark.parametrize("ask", ["fit", "invariance_regularizer"])
-def test_bounds_out_of_order_are_an_error_that_says_what_to_do(bounds, message, ask):
+)
+def test_bounds_out_of_order_are_an_error_that_says_what_to_do(bounds, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        if ask == "fit":
-            fit(**bounds)
-        else:
-            X, _, qid = task()
-            metric = SensitiveSubspaceMetric([[1.0] * 7]).fit(X)
-            invariance_regularizer(np.ones(7), X, qid=qid, metric=metric, adversary=Ascent(**bounds))
+        fit(**bounds)
 
 
 def test_scaled_one_hot_columns_are_told_from_a_simplex():
