@@ -13,13 +13,12 @@ from small_tasks import MIXED, Task, make_task
 from skfairrank import (
     FairPGRanker,
     PlackettLuceRanker,
-    RandomRanker,
     SensitiveSubspaceMetric,
     SenSTIRRanker,
     senstir_path,
 )
 from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
-from skfairrank.metrics import ndcg_score, stochastic_ndcg_score
+from skfairrank.metrics import stochastic_ndcg_score
 from skfairrank.model_selection import QueryKFold
 
 pytestmark = pytest.mark.once
@@ -92,15 +91,6 @@ def test_a_solution_with_integer_weights_is_that_of_repeated_queries(name):
         assert 0.1 * weighted.history_["regularizer"][-1] == pytest.approx(penalty(name, weighted.coef_), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", SOLVED)
-def test_weights_do_not_stop_the_solver_at_any_scale(name):
-    """Only their proportions count, to the bit for powers of two."""
-    ranker = clone(SOLVED[name]).set_params(solver="lbfgs")
-    coefs = [fit(ranker, query_weight=scale * WEIGHTS).coef_ for scale in (1.0, 2.0**-20, 2.0**30)]
-    np.testing.assert_array_equal(coefs[1], coefs[0])
-    np.testing.assert_array_equal(coefs[2], coefs[0])
-
-
 @pytest.mark.parametrize("adversary", [ExactBox(0.2), ExactGaps(), ExactBudget(subspace_radius=0.2)], ids=str)
 def test_a_path_with_weights_is_that_of_repeated_queries(adversary):
     settings = {"metric": METRIC, "adversary": adversary, "tol": 1e-8, "rhos": [0.03, 0.3, 3.0]}
@@ -134,15 +124,18 @@ def test_steps_over_all_queries_with_integer_weights_are_those_over_repeated_que
 EVERY = {f"lbfgs, {name}": ranker for name, ranker in SOLVED.items()} | {f"adam, {n}": r for n, r in TRAINED.items()}
 
 
-@pytest.mark.parametrize("weight", [1, 0.1, 3.0, 1e9])
 @pytest.mark.parametrize("name", EVERY)
-def test_equal_weights_change_nothing_to_the_bit(name, weight):
+def test_only_the_proportions_of_weights_count_to_the_bit(name):
+    """Equal weights change nothing; others may be multiplied by powers of two."""
     settings = {"solver": name.split(",")[0], "max_iter": 200, "random_state": 0, "batch_size": 5, "tol": 1e-3}
-    ranker = clone(EVERY[name]).set_params(**settings)
-    plain, weighted = fit(ranker), fit(ranker, query_weight=np.full(len(MIXED), weight))
-    np.testing.assert_array_equal(weighted.coef_, plain.coef_)
-    for key, values in plain.history_.items():
-        np.testing.assert_array_equal(weighted.history_[key], values)
+    ranker, equal = clone(EVERY[name]).set_params(**settings), np.ones(len(MIXED))
+    for base, others in ((None, (equal, 0.1 * equal, 1e9 * equal)), (WEIGHTS, (2.0**-20 * WEIGHTS, 2.0**30 * WEIGHTS))):
+        expected = fit(ranker, query_weight=base)
+        for weights in others:
+            found = fit(ranker, query_weight=weights)
+            np.testing.assert_array_equal(found.coef_, expected.coef_)
+            for key, values in expected.history_.items():
+                np.testing.assert_array_equal(found.history_[key], values)
 
 
 @pytest.mark.parametrize("gradient", ["reinforce", "plrank", "exact"])
@@ -163,93 +156,58 @@ def test_held_out_queries_count_by_their_weights():
         score_function=ScoreWithDiary(diary), early_stopping=True, max_iter=30, n_iter_no_change=99, random_state=0
     ).fit(task.X, task.y, qid=task.qid, query_weight=weights)
     for score, (_, rows, w) in zip(ranker.validation_scores_, diary.looks, strict=True):
-        values, total = 0.0, 0.0
-        for q in np.unique(task.qid[rows]):
-            of = task.qid == q
-            if task.y[of].max() > 0:
-                values += weights[q] * stochastic_ndcg_score(
-                    task.y[of], task.X[of] @ w, qid=np.zeros(5), n_samples="exact"
-                )
-                total += weights[q]
-        assert score == pytest.approx(values / total, rel=1e-12)
-
-
-def test_weights_decide_between_queries_that_disagree():
-    """Half of the queries want a feature high, half want it low."""
-    rng = np.random.default_rng(0)
-    X, qid = rng.normal(size=(400, 1)), np.repeat(np.arange(80), 5)
-    sign = np.where(qid % 2, 1.0, -1.0)
-    y = np.floor((sign * X[:, 0] + 2).clip(0, 4))
-    for heavy in (0, 1):
-        query_weight = np.where(qid % 2 == heavy, 9.0, 1.0)
-        ranker = PlackettLuceRanker(max_iter=300, random_state=0).fit(X, y, qid=qid, query_weight=query_weight)
-        assert np.sign(ranker.coef_[0]) == (1 if heavy else -1)
-        served = qid % 2 == heavy
-        assert ndcg_score(y[served], ranker.predict(X[served]), qid=qid[served]) > 0.95
+        rows = rows[np.isin(task.qid[rows], np.unique(task.qid[task.y > 0]))]
+        y, s, qid = task.y[rows], task.X[rows] @ w, task.qid[rows]
+        expected = stochastic_ndcg_score(y, s, qid=qid, n_samples="exact", query_weight=dict(enumerate(weights)))
+        assert score == pytest.approx(expected, rel=1e-12)
 
 
 # How weights are given
 
 
-NAMES = np.array([f"q{k:02}" for k in range(len(MIXED))])
-FORMS = {
-    "per row": lambda qid: WEIGHTS[TASK.qid],
-    "per row, a list": lambda qid: WEIGHTS[TASK.qid].tolist(),
-    "by id": lambda qid: dict(zip(NAMES, WEIGHTS, strict=True)),
-    "by id, with more ids": lambda qid: {**dict(zip(NAMES[::-1], WEIGHTS[::-1], strict=True)), "other": 7.0},
-    "a series by id": lambda qid: pd.Series(WEIGHTS[::-1], index=NAMES[::-1]),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["plain", "ascent", "fair-pg"])
-def test_weights_may_be_given_per_row_or_by_id(name, form):
-    ranker = clone(TRAINED[name]).set_params(max_iter=20, random_state=0)
-    task = Task(TASK.X, TASK.y, NAMES[TASK.qid])
-    np.testing.assert_array_equal(
-        fit(ranker, task, query_weight=FORMS[form](task.qid)).coef_, fit(ranker, query_weight=WEIGHTS).coef_
+def test_weights_may_be_given_per_row_or_by_id(name):
+    ranker, names = (
+        clone(TRAINED[name]).set_params(max_iter=20, random_state=0),
+        np.array([f"q{k:02}" for k in range(24)]),
     )
+    expected, task = fit(ranker, query_weight=WEIGHTS).coef_, Task(TASK.X, TASK.y, names[TASK.qid])
+    for weights in (
+        WEIGHTS[TASK.qid].tolist(),
+        {**dict(zip(names[::-1], WEIGHTS[::-1], strict=True)), "other": 7.0},
+        pd.Series(WEIGHTS[::-1], index=names[::-1]),
+    ):
+        np.testing.assert_array_equal(fit(ranker, task, query_weight=weights).coef_, expected)
 
 
-WRONG = {
-    "negative": (lambda w: w - 1.0, "must be >= 0"),
-    "not finite": (lambda w: np.where(w == 3, np.inf, w), "finite"),
-    "missing": (lambda w: np.where(w == 3, np.nan, w), "finite|missing|NaN"),
-    "all zero": (lambda w: 0 * w, "zero for every query"),
-    "another number": (lambda w: w[:-1], "one number per row, or one per query"),
-    "no weight for a query": (lambda w: dict(enumerate(w[:-1])), "no weight for 1 of 24 queries"),
-    "differing within a query": (lambda w: np.arange(len(TASK.y)) + 1.0, "query"),
-    "text": (lambda w: ["much"] * len(w), "query_weight"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_weights_are_an_error(name):
-    change, message = WRONG[name]
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda w: w - 1.0, "must be >= 0"),
+        (lambda w: np.where(w == 3, np.inf, w), "finite"),
+        (lambda w: np.where(w == 3, np.nan, w), "finite|missing|NaN"),
+        (lambda w: 0 * w, "zero for every query"),
+        (lambda w: w[:-1], "one number per row, or one per query"),
+        (lambda w: dict(enumerate(w[:-1])), "no weight for 1 of 24 queries"),
+        (lambda w: np.arange(len(TASK.y)) + 1.0, "query"),
+        (lambda w: ["much"] * len(w), "query_weight"),
+    ],
+)
+def test_wrong_weights_are_an_error(change, message):
     with pytest.raises(ValueError, match=message):
         fit(PlackettLuceRanker(max_iter=2), query_weight=change(WEIGHTS.astype(float)))
 
 
-@pytest.mark.parametrize("form", ["per row", "by id"])
-def test_searches_hand_weights_to_every_fit(form):
+@pytest.mark.parametrize("weights", [WEIGHTS[TASK.qid], dict(enumerate(WEIGHTS))], ids=["per row", "by id"])
+def test_searches_hand_weights_to_every_fit(weights):
     """With metadata routing nothing is to be requested: rows are cut with the folds, a mapping stays whole."""
-    weights = {"per row": WEIGHTS[TASK.qid], "by id": dict(enumerate(WEIGHTS))}[form]
-    given, cv = {"qid": TASK.qid, "query_weight": weights}, QueryKFold(2)
-    ranker = PlackettLuceRanker(max_iter=20, random_state=0)
-    y = TASK.y + 1  # NDCG is defined everywhere
+    given, y = {"qid": TASK.qid, "query_weight": weights}, TASK.y + 1  # NDCG is defined everywhere
+    ranker, settings = PlackettLuceRanker(max_iter=20, random_state=0), {"cv": QueryKFold(2), "error_score": "raise"}
     with sklearn.config_context(enable_metadata_routing=True):
-        folds = cross_validate(
-            ranker, TASK.X, y, cv=cv, params=given, return_estimator=True, return_indices=True, error_score="raise"
-        )
-        search = GridSearchCV(ranker, {"alpha": [0.0, 0.1]}, cv=cv, error_score="raise").fit(TASK.X, y, **given)
+        folds = cross_validate(ranker, TASK.X, y, params=given, return_estimator=True, return_indices=True, **settings)
+        search = GridSearchCV(ranker, {"alpha": [0.1]}, **settings).fit(TASK.X, y, **given)
     for fold, rows in zip(folds["estimator"], folds["indices"]["train"], strict=True):
         task = Task(TASK.X[rows], y[rows], TASK.qid[rows])
         np.testing.assert_array_equal(fold.coef_, fit(ranker, task, None, query_weight=WEIGHTS[task.qid]).coef_)
-    best = clone(ranker).set_params(**search.best_params_)
-    whole = fit(best, Task(TASK.X, y, TASK.qid), query_weight=WEIGHTS)
+    whole = fit(clone(ranker).set_params(alpha=0.1), Task(TASK.X, y, TASK.qid), query_weight=WEIGHTS)
     np.testing.assert_array_equal(search.best_estimator_.coef_, whole.coef_)
-
-
-def test_a_ranker_that_learns_nothing_takes_weights_and_ignores_them():
-    one, two = (fit(RandomRanker(random_state=0), query_weight=weights).coef_ for weights in (None, WEIGHTS))
-    np.testing.assert_array_equal(one, two)

@@ -240,7 +240,6 @@ class ShortGradient(PlainLinear):
         (MLPScore((4.5,)), "numbers of units >= 1"),
         (MLPScore(activation="sigmoid"), "activation"),
     ],
-    ids=str,
 )
 def test_what_is_no_score_is_refused(score, message):
     with pytest.raises((TypeError, ValueError), match=message):
