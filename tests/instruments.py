@@ -12,7 +12,6 @@ import sklearn
 
 from skfairrank import PlackettLuceRanker
 from skfairrank._threads import threads_worth
-from skfairrank.adversaries import Adversary
 from skfairrank.scores import LinearScore
 
 needs_two_threads = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
@@ -116,63 +115,23 @@ class Recorder:
 
 
 class Fuse(_Shared):
-    """Counts calls, and raises KeyboardInterrupt before or after the n-th of them, once."""
+    """Counts calls, and raises KeyboardInterrupt before the n-th of them, once."""
 
-    def __init__(self, n=None, *, after=False):
-        self.n_calls, self.n, self.after = 0, n, after
+    def __init__(self, n=None):
+        self.n_calls, self.n = 0, n
 
     def __call__(self, function, *args):
         self.n_calls += 1
-        burns = self.n_calls == self.n
-        if burns and not self.after:
+        if self.n_calls == self.n:
             raise KeyboardInterrupt
-        result = function(*args)
-        if burns:
-            raise KeyboardInterrupt
-        return result
+        return function(*args)
 
 
 class FusedScore(LinearScore):
-    """A fuse on the methods named."""
+    """A fuse on its gradients."""
 
-    def __init__(self, fuse, on=("values_of_rows", "vjp")):
+    def __init__(self, fuse):
         self.fuse = fuse
-        self.on = on
-
-    def values_of_rows(self, theta, X, rows=None):
-        method = super().values_of_rows
-        return self.fuse(method, theta, X, rows) if "values_of_rows" in self.on else method(theta, X, rows)
 
     def vjp(self, *args):
-        method = super().vjp
-        return self.fuse(method, *args) if "vjp" in self.on else method(*args)
-
-
-class FusedAdversary(Adversary):
-    """Another adversary, with a fuse on its attacks."""
-
-    def __init__(self, adversary, fuse):
-        self.adversary = adversary
-        self.fuse = fuse
-
-    @property
-    def is_closed_form(self):
-        return self.adversary.is_closed_form
-
-    @property
-    def uses_directions(self):
-        return self.adversary.uses_directions
-
-    def prepare(self, *args, **kwargs):
-        return _FusedAttack(self.adversary.prepare(*args, **kwargs), self.fuse)
-
-
-class _FusedAttack:
-    def __init__(self, prepared, fuse):
-        self.prepared, self.fuse = prepared, fuse
-
-    def __getattr__(self, name):
-        return getattr(self.prepared, name)
-
-    def attack(self, *args):
-        return self.fuse(self.prepared.attack, *args)
+        return self.fuse(super().vjp, *args)

@@ -360,7 +360,7 @@ def test_bad_rows_are_refused_in_the_middle():
 @pytest.mark.parametrize("n", [1, 4, 9])
 def test_ctrl_c_leaves_the_ranker_as_it_was(n):
     fuse = Fuse()
-    ranker = take(made("plain", score_function=FusedScore(fuse, on=("vjp",))), PARTS[0])
+    ranker = take(made("plain", score_function=FusedScore(fuse)), PARTS[0])
     before, fuse.n, fuse.n_calls = learned(copy.deepcopy(ranker)), n, 0
     with pytest.raises(KeyboardInterrupt):
         take(take(take(ranker, PARTS[3]), PARTS[0]), PARTS[3])

@@ -349,10 +349,10 @@ def test_features_in_other_units_warn_once_where_steps_are_to_learn_them():
 def test_an_interrupt_ends_the_path(n, n_stretches):
     """Within the second fit, at its first gradient or a later one, the first one stays; within the first, what it has found."""
     task, first = make_task(seed=1), Fuse()
-    path = walk(task, rhos=RHOS[:1], score_function=FusedScore(first, on=("vjp",)))
+    path = walk(task, rhos=RHOS[:1], score_function=FusedScore(first))
     fuse = Fuse(first.n_calls + n)
     with pytest.warns(UserWarning, match="fit was interrupted") as seen:
-        cut = walk(task, rhos=RHOS, n_stretches=n_stretches, score_function=FusedScore(fuse, on=("vjp",)))
+        cut = walk(task, rhos=RHOS, n_stretches=n_stretches, score_function=FusedScore(fuse))
     assert len(seen) == 1 and fuse.n_calls == first.n_calls + n
     assert cut.rhos.tolist() == RHOS[:1].tolist() and len(cut.rankers) == 1
     assert np.array_equal(cut.coefs, path.coefs) == (n > 0) and cut.n_iters[0] <= path.n_iters[0]

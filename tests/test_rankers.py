@@ -318,7 +318,7 @@ def test_an_interrupted_search_for_the_best_weights_keeps_the_best():
     X, _, qid, _ = task()
     y = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
     settings = {"early_stopping": True, "validation_fraction": 0.3, "learning_rate": 0.3, "n_iter_no_change": 1000}
-    score = FusedScore(Fuse(41), on=("vjp",))
+    score = FusedScore(Fuse(41))
     with pytest.warns(UserWarning, match="interrupted after 40 of 100"):
         ranker = PlackettLuceRanker(score_function=score, **{**QUICK, "max_iter": 100}, **settings).fit(X, y, qid=qid)
     best = int(np.argmax(ranker.validation_scores_)) + 1  # a pass is a step

@@ -605,10 +605,10 @@ def test_solvers_hand_over_to_each_other():
 def test_an_interrupt_near_the_end_leaves_nearly_the_solution(from_the_end):
     """Not what the budget's last trial, within a kink, happened to be at."""
     task, calls = make_task(MIXED, seed=1), Fuse()
-    solved = fit_budget(task, RAW[:2], 0.1, score_function=FusedScore(calls, on=("vjp",)))
+    solved = fit_budget(task, RAW[:2], 0.1, score_function=FusedScore(calls))
     fuse = Fuse(calls.n_calls - from_the_end)
     with pytest.warns(UserWarning, match="interrupted"):
-        ranker = fit_budget(task, RAW[:2], 0.1, score_function=FusedScore(fuse, on=("vjp",)))
+        ranker = fit_budget(task, RAW[:2], 0.1, score_function=FusedScore(fuse))
     objective = budget_objective(task, metric_of(RAW[:2]).estimator.sensitive_basis_, 0.1)
     assert objective(ranker.coef_) > objective(solved.coef_) - 1e-4
 
