@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skfairrank import FairPGRanker, PlackettLuceRanker, RandomRanker, SenSTIRRanker, senstir_path
 from skfairrank import metrics as m
@@ -20,42 +21,30 @@ TRAINING = {
 }  # fmt: skip
 SENSTIR = {"rho": 0.25, "fair_start": 0.125, "metric": [[0.0, 1.0]]}
 ASCENT = {
-    "subspace_n_steps": 5, "full_n_steps": 5, "subspace_n_starts": 4, "epsilon": 0.5, "subspace_step_size": 0.125,
-    "full_step_size": 0.125, "subspace_init": 0.25,
+    "adversary__subspace_n_steps": 5, "adversary__full_n_steps": 5, "adversary__subspace_n_starts": 4,
+    "adversary__epsilon": 0.5, "adversary__subspace_step_size": 0.125, "adversary__full_step_size": 0.125,
+    "adversary__subspace_init": 0.25,
 }  # fmt: skip
+SOLVED = {**TRAINING, "solver": "lbfgs", "early_stopping": False}
+BOX = {"adversary__subspace_radius": 0.25, "adversary__feature_radius": 0.125}
+BUDGET = {"adversary__subspace_radius": 0.25, "adversary__epsilon": 0.5}
 
 
-def with_adversary(kind, names):
-    """SenSTIRRanker whose adversary takes some of the parameters."""
-
-    def make(**settings):
-        own = {name: settings.pop(name) for name in names}
-        return SenSTIRRanker(adversary=kind(**own), **settings)
-
-    return make
-
-
-SOLVER = {"solver": "lbfgs", "early_stopping": False}
+TRAINED = {**TRAINING, "early_stopping": True}
 RANKERS = {
-    "plain": (PlackettLuceRanker, {**TRAINING, "early_stopping": True}),
-    "plain, lbfgs": (PlackettLuceRanker, {**TRAINING, **SOLVER}),
-    "fair-pg": (FairPGRanker, {**TRAINING, "fairness_weight": 0.5, "early_stopping": True}),
-    "ascent": (with_adversary(Ascent, ASCENT), {**TRAINING, **SENSTIR, **ASCENT, "early_stopping": True}),
-    "box, lbfgs": (
-        with_adversary(ExactBox, ["subspace_radius", "feature_radius"]),
-        {**TRAINING, **SENSTIR, **SOLVER, "subspace_radius": 0.25, "feature_radius": 0.125},
-    ),
-    "budget, lbfgs": (
-        with_adversary(ExactBudget, ["epsilon", "subspace_radius"]),
-        {**TRAINING, **SENSTIR, **SOLVER, "epsilon": 0.5, "subspace_radius": 0.25},
-    ),
+    "plain": (PlackettLuceRanker(), TRAINED),
+    "plain, lbfgs": (PlackettLuceRanker(), SOLVED),
+    "fair-pg": (FairPGRanker(), {**TRAINED, "fairness_weight": 0.5}),
+    "ascent": (SenSTIRRanker(adversary=Ascent()), {**TRAINED, **SENSTIR, **ASCENT}),
+    "box, lbfgs": (SenSTIRRanker(adversary=ExactBox()), {**SOLVED, **SENSTIR, **BOX}),
+    "budget, lbfgs": (SenSTIRRanker(adversary=ExactBudget()), {**SOLVED, **SENSTIR, **BUDGET}),
 }
 INTEGERS = [np.uint8, np.uint32, np.uint64, np.int8, np.int64]
 FLOATS = [np.float16, np.float32, np.float64]
 
 
-def everything(ranker):
-    ranker.fit(X, y, qid=QID, sensitive_features=GROUPS)
+def everything(ranker, settings):
+    ranker = clone(ranker).set_params(**settings).fit(X, y, qid=QID, sensitive_features=GROUPS)
     found = {name: getattr(ranker, name, None) for name in ("coef_", "n_iter_", "lambda_", "validation_scores_")}
     return {**found, **ranker.history_}
 
@@ -67,18 +56,14 @@ def in_types(settings, integer, real):
 
 @pytest.mark.parametrize("name", RANKERS)
 def test_rankers_take_numpy_numbers(name):
-    make, settings = RANKERS[name]
-    expected = everything(make(**settings))
-    for integer, real in zip(INTEGERS, [*FLOATS, np.float32, np.float16], strict=True):
-        typed = in_types(settings, integer, real)
-        changes = [typed]
-        if integer is INTEGERS[0]:  # the shortest ones, each alone, so that no two of them make up for each other
-            changes += [
-                {**settings, key: typed[key]} for key in settings if type(settings[key]) is not type(typed[key])
-            ]
-        for changed in changes:
-            found = everything(make(**changed))
-            assert all(np.array_equal(found[key], expected[key]) for key in expected), (integer, real, changed)
+    ranker, settings = RANKERS[name]
+    expected = everything(ranker, settings)
+    changes = [in_types(settings, *types) for types in zip(INTEGERS, [*FLOATS, np.float32, np.float16], strict=True)]
+    # The shortest ones also each alone, so that no two of them make up for each other.
+    changes += [{**settings, key: value} for key, value in changes[0].items() if type(value) is not type(settings[key])]
+    for changed in changes:
+        found = everything(ranker, changed)
+        assert all(np.array_equal(found[key], expected[key]) for key in expected), changed
 
 
 CALLS = {

@@ -30,7 +30,7 @@ def messages(X, qid=QID, names=None):
     return [str(warning.message) for warning in seen]
 
 
-@pytest.mark.parametrize("scale", [2_000.0, 20_000.0, 1e9])
+@pytest.mark.parametrize("scale", [2_000.0, 1e9])
 @pytest.mark.parametrize("column", [0, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_feature_in_another_unit_is_named(scale, column, dtype):
@@ -43,71 +43,45 @@ def test_a_feature_in_another_unit_is_named(scale, column, dtype):
     assert f"{names[column]!r} (" in message
 
 
-def test_of_two_features_both_are_named():
-    X = standardised(d=2) * [1.0, 5e4]
-    (message,) = messages(X)
-    assert "column 0" in message and "column 1" in message
-
-
-def test_no_more_than_three_are_named():
+def test_of_many_features_three_are_named():
     X = standardised(d=20)
     X[:, 3:9] *= 1e4 ** np.arange(1, 7)
     (message,) = messages(X)
     assert message.count("column") == 3 and "column 8" in message
+    (message,) = messages(standardised(d=2) * [1.0, 5e4])
+    assert "column 0" in message and "column 1" in message
 
 
-def rare_categories():
-    X = standardised(d=8)
-    X[:, 4:] = 0.0
-    X[::7, 4] = 1.0
-    X[5, 5] = X[6, 6] = 1.0  # one row each
-    return X
+def test_the_first_rows_are_enough():
+    """Of 1,000 features 100 rows, which cut a query of 7."""
+    X, qid = standardised(d=1000), np.repeat(np.arange(58), 7)[:400]
+    X[105:295, 0] *= 1e6
+    assert messages(X, qid) == []
+    X[95:, 0] *= 1e6
+    assert len(messages(X, qid)) == 1
 
 
-def query_features():
-    """The same in all rows of a query, or nearly: rankings do not see them."""
-    X = standardised(d=6)
-    X[:, 4] = 1e6 * (1 + QID)
-    X[:, 5] = np.float32(0.1) * QID * (1 + 1e-9 * X[:, 0])
-    return X
+def fine():
+    """Features that are no cause for alarm, by name."""
+    X = standardised(d=9)
+    rare = np.array([np.arange(400) % 7 == 0, np.arange(400) == 5, np.arange(400) == 6]).T
+    yield "one unit for all", 1e5 * X
+    yield "one feature", 1e5 * X[:, :1]
+    yield "rare categories", np.c_[X, rare]
+    yield "ages", np.c_[np.round(45 + 12 * X[:, 0]), X[:, 1:], rare]
+    yield "years", X + np.array([2024, *8 * [0]])
+    # Rankings do not see what all rows of a query share, or nearly.
+    yield "features of queries", np.c_[X, 1e6 * (1 + QID), np.float32(0.1) * QID * (1 + 1e-9 * X[:, 0])]
+    yield "constants", np.c_[X, np.full(400, 1e7), np.zeros(400)]
+    yield "nothing varies", np.ones((400, 3))
+    yield "counts", np.random.default_rng(0).poisson([0.01, 1, 30], size=(400, 3)).astype(float)
+    # What a fair metric leaves of a feature that nearly is the sensitive direction must stay small.
+    direction = np.array([1.0, 3e-4, *7 * [0.0]])
+    yield "projected", X @ (np.eye(9) - np.outer(direction, direction) / (direction @ direction))
 
 
-def offsets():
-    X = standardised()
-    X[:, 2] += 2024
-    return X
-
-
-def projected():
-    """What a fair metric leaves of a feature that nearly is the sensitive direction must stay small."""
-    direction = np.array([1.0, 3e-4, 0.0, 0.0, 0.0])
-    return standardised() @ (np.eye(5) - np.outer(direction, direction) / (direction @ direction))
-
-
-def ages():
-    X = rare_categories()
-    X[:, 0] = np.round(45 + 12 * X[:, 0])
-    return X
-
-
-FINE = {
-    "standardised": standardised,
-    "one feature": lambda: 1e5 * standardised(d=1),
-    "one unit for all": lambda: 1e5 * standardised(),
-    "rare categories": rare_categories,
-    "years": offsets,
-    "ages": ages,
-    "projected": projected,
-    "features of queries": query_features,
-    "constants": lambda: np.c_[standardised(), np.full(400, 1e7), np.zeros(400)],
-    "nothing varies": lambda: np.ones((400, 3)),
-    "counts": lambda: np.random.default_rng(0).poisson([0.01, 1, 30], size=(400, 3)).astype(float),
-}
-
-
-@pytest.mark.parametrize("name", FINE)
-def test_there_is_no_false_alarm(name):
-    X = FINE[name]()
+@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in fine()])
+def test_there_is_no_false_alarm(X):
     assert messages(X) == []
     assert messages(X[::-1].astype(np.float32)) == []
 
@@ -117,12 +91,13 @@ def test_there_is_no_false_alarm_on_data_of_the_examples():
     assert messages(task.data, task.qid) == []
     with np.load(shared_data("german_seed0.npz")) as data:
         assert messages(data["X_train"], data["qid_train"]) == []
-    task = load_letor(shared_data("lightgbm_rank_train.letor.txt.gz"))
-    assert messages(task.data.toarray() if hasattr(task.data, "toarray") else task.data, task.qid) == []
-    task = load_letor(shared_data("mslr_sample_train.txt.gz"))
-    X = task.data.toarray() if hasattr(task.data, "toarray") else task.data
-    assert len(messages(X, task.qid)) == 1  # counts of bytes beside shares
-    assert messages(StandardScaler().fit_transform(X), task.qid) == []
+    few, many = (
+        load_letor(shared_data(name)) for name in ("lightgbm_rank_train.letor.txt.gz", "mslr_sample_train.txt.gz")
+    )
+    assert messages(few.data, few.qid) == []
+    X = many.data
+    assert len(messages(X, many.qid)) == 1  # counts of bytes beside shares
+    assert messages(StandardScaler().fit_transform(X), many.qid) == []
 
 
 @pytest.mark.parametrize("make", [PlackettLuceRanker, lambda **k: SenSTIRRanker([[1.0] * 5], **k), FairPGRanker])
@@ -159,12 +134,3 @@ def test_what_the_warning_is_about_costs_much_and_what_it_advises_mends_it():
     with pytest.warns(UserWarning, match=r"column 3 \(1.9e\+04\)"):
         raw = score(X)
     assert score(StandardScaler().fit(X[train]).transform(X)) > raw + 0.05
-
-
-def test_the_look_is_cheap():
-    """The first rows are enough, whatever the number of rows: of 1,000 features 100, which cut a query of 7 rows."""
-    X, qid = standardised(d=1000), np.repeat(np.arange(58), 7)[:400]
-    X[105:295, 0] *= 1e6
-    assert messages(X, qid) == []
-    X[95:, 0] *= 1e6
-    assert len(messages(X, qid)) == 1
