@@ -142,7 +142,8 @@ def test_items_closer_than_their_moves_are_paired_by_transport(spread, shrink, n
         (_, found[factor], _), _ = problem.compare(
             1e-3, n_starts=n_starts, width=0.3, full_step_size=0.02, full_n_steps=5, rel=1e-9 if factor == 1 else 1e-5
         )
-    assert found[1] < 0.999 * found[1e6] or spread != 0.01 or n_starts or len(shrink) != 2
+    if spread == 0.01 and shrink == [1, 1] and not n_starts:  # items are nearer to each other than each is to itself
+        assert found[1] < 0.999 * found[1e6]
 
 
 # Which candidate is kept, and how much of it
