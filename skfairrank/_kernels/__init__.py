@@ -5,7 +5,9 @@ Every kernel is compiled at its first call and kept on disk by numba, in ``__pyc
 
 from __future__ import annotations
 
+import gc
 import hashlib
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,22 @@ class _Cache(FunctionCache):
             self.disable()
 
 
+def _without_collector(compile_):
+    """Pause Python's garbage collector, which looks through numba's many objects again and again: a sixth of the time."""
+
+    @wraps(compile_)
+    def paused(signature):
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return compile_(signature)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    return paused
+
+
 def njit(function=None, *, inner: bool = False, **options: Any):
     """`numba.njit` without the GIL and with a cache on disk.
 
@@ -64,4 +82,5 @@ def njit(function=None, *, inner: bool = False, **options: Any):
         dispatcher._cache = _Cache(function)
     except RuntimeError:  # no folder can be written
         pass
+    dispatcher.compile = _without_collector(dispatcher.compile)
     return dispatcher

@@ -54,6 +54,21 @@ def bits_of(_, x):
     return types.int64(types.float64), lambda _, builder, __, values: builder.bitcast(values[0], ir.IntType(64))
 
 
+class by_spread:
+    """A kernel in two compiled versions: for usual queries, and for those whose scores lie WIDE apart, which are rare.
+
+    The second is compiled when the first such query comes. The function's last argument `wide` is None or True: numba drops
+    the branches that do not belong to a version. A version says whether it has left queries out.
+    """
+
+    def __init__(self, function):
+        self.kernel = njit(function)
+
+    def __call__(self, *arguments):
+        if self.kernel(*arguments, None):
+            self.kernel(*arguments, True)
+
+
 # What kernels ask of a query.
 
 
@@ -169,22 +184,23 @@ def exponentials(key, query, block, n, out):
 
 
 @njit(inner=True, inline="always")
-def start(h, lo, n, score, weight, inverse):
-    """Get ready to sample the query whose n rows begin at `lo`, and return whether its scores are WIDE apart.
+def start(wide, h, lo, n, score, weight, inverse):
+    """Get ready to sample the query whose n rows begin at `lo`, and return whether it belongs to this version of the kernel.
 
     Fills in the scores minus the largest, exp(score) and exp(-score). Where scores are WIDE apart, gaps are closed
     (`close_gaps`), and only the scores are filled in.
     """
     low, high = score_range(h, lo, lo + n)
-    wide = not high - low <= WIDE
-    if wide:
+    if (high - low <= WIDE) != (wide is None):
+        return False
+    if wide is not None:
         close_gaps(h, lo, n, GAP, score)
     else:
         for i in range(n):
             score[i] = h[lo + i] - high
             inverse[i] = math.exp(high - h[lo + i])
             weight[i] = 1.0 / inverse[i]
-    return wide
+    return True
 
 
 @njit(inner=True, inline="always")
@@ -202,8 +218,9 @@ def draw(key, query, sample, n, wide, score, inverse, keys, order):
     sample : int64
         The first sample, a multiple of `LANES`.
     n : int64
-    wide, score, inverse
-        What `start` has returned and filled in.
+    wide : None or True
+    score, inverse
+        What `start` has filled in.
     keys : ndarray of float64, shape (>= (n + 1) * LANES,)
         Space to sort in. One item more, since noise is drawn for an even number of items.
     order : ndarray of int64, shape (>= n * LANES,)
@@ -214,7 +231,7 @@ def draw(key, query, sample, n, wide, score, inverse, keys, order):
         items *= 2
     mask = np.uint64(-items)
     exponentials(key, query, sample // LANES, n, keys)
-    if wide:
+    if wide is not None:
         for x in range(n * LANES):
             lifted = math.log(keys[x]) - score[x // LANES] + LIFT
             keys[x] = float_of((np.uint64(bits_of(lifted)) & mask) | np.uint64(x // LANES))
@@ -242,31 +259,38 @@ def draw(key, query, sample, n, wide, score, inverse, keys, order):
         order[x] = bits_of(keys[x]) & (items - 1)
 
 
-@njit
-def sample_ranks(first, last, h, offsets, key, n_samples, ranks):
+@by_spread
+def sample_ranks(first, last, h, offsets, key, n_samples, ranks, wide):
     """Fill ranks[s, row] (1-based) for the queries first to last - 1."""
     most = widest(first, last, offsets)
     score, weight, inverse, keys = np.empty(most), np.empty(most), np.empty(most), np.empty((most + 1) * LANES)
     order = np.empty(most * LANES, np.int64)
+    left_out = False
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        wide = start(h, lo, n, score, weight, inverse)
+        if not start(wide, h, lo, n, score, weight, inverse):
+            left_out = True
+            continue
         for sample in range(0, n_samples, LANES):
             draw(key, q, sample, n, wide, score, inverse, keys, order)
             for s in range(min(LANES, n_samples - sample)):
                 for p in range(n):
                     ranks[sample + s, lo + order[p * LANES + s]] = p + 1
+    return left_out
 
 
-@njit
-def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
+@by_spread
+def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out, wide):
     """Fill out[row] with the mean over samples of the discount of its rank."""
     most = widest(first, last, offsets)
     score, weight, inverse, keys = np.empty(most), np.empty(most), np.empty(most), np.empty((most + 1) * LANES)
     order = np.empty(most * LANES, np.int64)
+    left_out = False
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        wide = start(h, lo, n, score, weight, inverse)
+        if not start(wide, h, lo, n, score, weight, inverse):
+            left_out = True
+            continue
         for i in range(lo, lo + n):
             out[i] = 0.0
         for sample in range(0, n_samples, LANES):
@@ -277,6 +301,7 @@ def sampled_discounts(first, last, h, offsets, key, n_samples, discount, out):
                     out[lo + order[p * LANES + s]] += discount[p]
         for i in range(lo, lo + n):
             out[i] /= n_samples
+    return left_out
 
 
 @njit
@@ -317,7 +342,7 @@ def _look_up_utility(lo, n, gain, continuation, order, gains, reach):
 @njit(inner=True, inline="always")
 def _look_up_weights(n, wide, score, weight, order, weights, fall, share):
     """Fill in e of the item at each position, relative to the largest one left, fall, and 1 / Z."""
-    if wide:
+    if wide is not None:
         for s in range(LANES):
             top = -np.inf
             for x in range((n - 1) * LANES + s, -1, -LANES):
@@ -349,8 +374,8 @@ def _sum_downwards(n, values, fall):
         values[x] += values[x - LANES] * fall[x]
 
 
-@njit
-def reinforce(first, last, h, offsets, gain, continuation, discount, given, key, n_samples, gradient, utility):
+@by_spread
+def reinforce(first, last, h, offsets, gain, continuation, discount, given, key, n_samples, gradient, utility, wide):
     """Fill in the gradient of the expected utility in the scores, estimated by REINFORCE, and each query's mean utility.
 
     gradient_i = 1/N sum_s (U_s - mean U) d log pi(r_s) / d h_i, with d log pi / d h_i = 1 - e_i sum_{p <= r(i)} 1 / Z_p. The ones
@@ -380,14 +405,17 @@ def reinforce(first, last, h, offsets, gain, continuation, discount, given, key,
     weights, fall, share, utilities, plain, weighted = room[6], room[7], room[8], room[9], room[10], room[11]
     for x in range((most + 1) * LANES):
         reach[x] = 1.0
+    left_out = False
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        if not start(wide, h, lo, n, score, weight, inverse):
+            left_out = True
+            continue
         same, utility[q] = all_have_one_utility(lo, n, gain, continuation, discount)
         if same and not len(given):  # the gradient is zero exactly, not up to rounding
             for i in range(n):
                 gradient[lo + i] = 0.0
             continue
-        wide = start(h, lo, n, score, weight, inverse)
         for x in range(n * LANES):
             plain[x], weighted[x] = 0.0, 0.0
         reference, total = 0.0, 0.0
@@ -429,10 +457,11 @@ def reinforce(first, last, h, offsets, gain, continuation, discount, given, key,
                 all_weighted += weighted[x]
             gradient[lo + i] = (mean * all_plain - all_weighted) / n_samples
         utility[q] = reference + mean
+    return left_out
 
 
-@njit
-def plrank(first, last, h, offsets, gain, continuation, discount, key, n_samples, gradient, utility):
+@by_spread
+def plrank(first, last, h, offsets, gain, continuation, discount, key, n_samples, gradient, utility, wide):
     """As `reinforce`, by PL-Rank-3 (Oosterhuis 2022) with a baseline: unbiased, of lower variance for two samples or more.
 
     Let F_p be the reward collected at positions >= p, m_p the expected gain at position p given what is left there, and r the
@@ -451,13 +480,16 @@ def plrank(first, last, h, offsets, gain, continuation, discount, key, n_samples
     orders, futures = np.empty((n_blocks, most * LANES), np.int64), np.empty((n_blocks, (most + 1) * LANES))
     future_sum, others = np.empty(most + 1), 1.0 / max(n_samples - 1, 1)
     now, earlier = np.empty(most * LANES), np.empty(most * LANES)
+    left_out = False
     for q in range(first, last):
         lo, n = offsets[q], offsets[q + 1] - offsets[q]
+        if not start(wide, h, lo, n, score, weight, inverse):
+            left_out = True
+            continue
         same, utility[q] = all_have_one_utility(lo, n, gain, continuation, discount)
         gradient[lo : lo + n] = 0.0
         if same:
             continue
-        wide = start(h, lo, n, score, weight, inverse)
         future_sum[: n + 1] = 0.0
         for b in range(n_blocks):
             draw(key, q, b * LANES, n, wide, score, inverse, keys, orders[b])
@@ -493,6 +525,7 @@ def plrank(first, last, h, offsets, gain, continuation, discount, key, n_samples
                     gradient[lo + order[x]] += future[x + LANES] + choices
         for i in range(lo, lo + n):
             gradient[i] /= n_samples
+    return left_out
 
 
 # Rough times on one thread, in nanoseconds.
