@@ -117,9 +117,8 @@ class Ascent(Adversary):
         self._validate_params()
         check_magnitude(getattr(batches, "X", np.zeros((1, 1))))
         given = self, batches.n_numbers, score, metric, float(rho), rng
-        constraints = read_constraints(self, batches)
-        if constraints is not None:
-            return ConstrainedAscent(*given, constraints)
+        if any(getattr(self, name) is not None for name in CONSTRAINTS):
+            return ConstrainedAscent(*given, read_constraints(self, batches))
         # Items that share a start move alike: centered, that would be no change at all.
         return LinearAscent(*given) if score.is_linear and self.score_distance == "squared" else GeneralAscent(*given)
 

@@ -80,8 +80,8 @@ class FeasibleSet(NamedTuple):
         return out
 
 
-def read_constraints(adversary, batches) -> FeatureConstraints | None:
-    """The constraints that the parameters of an adversary name on a training set; None where they name none.
+def read_constraints(adversary, batches) -> FeatureConstraints:
+    """The constraints that the parameters of an adversary name on a training set.
 
     Raises
     ------
@@ -89,8 +89,6 @@ def read_constraints(adversary, batches) -> FeatureConstraints | None:
         If a parameter is out of order, or the rows of a group are not on the simplex.
     """
     feature_range, groups, columns = (getattr(adversary, name) for name in PARAMETERS)
-    if feature_range is None and groups is None and columns is None:
-        return None
     n_features, names = batches.n_features, getattr(batches, "feature_names", None)
     groups = [np.array(column_positions(group, "one_hot_groups", n_features, names)) for group in _as_groups(groups)]
     immutable = np.zeros(n_features, bool)
