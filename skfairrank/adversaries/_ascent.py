@@ -216,7 +216,10 @@ class PreparedAscent:
 
     def draw(self, n):
         """Random starts, uniform, shape (n, n_drawn)."""
-        return self.width * (2.0 * self.rng.random((n, self.n_drawn)) - 1.0)
+        drawn = self.rng.random((n, self.n_drawn))
+        drawn -= 0.5
+        drawn *= 2.0 * self.width
+        return drawn
 
 
 class LinearAscent(PreparedAscent):
@@ -503,13 +506,12 @@ class Pairing:
         distance : float
             The mean with every item paired with itself. It is returned as it is where no other pairing is cheaper.
         """
-        is_cheaper = False
-        offsets, queries, found = batch.offsets, batch.queries, (self.gaps, by_query)
-        for b in np.flatnonzero(by_query[IS_OPEN]).tolist():
+        is_cheaper, offsets = False, batch.offsets
+        given = batch.X, batch.rows, offsets, batch.queries, self.basis, self.shrink, n_starts, e, self.gaps, by_query
+        for b in by_query[IS_OPEN].nonzero()[0].tolist():
             n = offsets[b + 1] - offsets[b]
             cost = np.empty((n, n))
-            metric = self.basis, self.shrink
-            if fair_costs(b, batch.X, batch.rows, offsets, queries, *metric, n_starts, e, *found, cost):
+            if fair_costs(b, *given, cost):
                 cheapest = np.add.reduce(cost[linear_sum_assignment(cost)]) / n
                 if cheapest < by_query[DISTANCE, b] * (1.0 - 1e-12):
                     by_query[DISTANCE, b], is_cheaper = cheapest, True

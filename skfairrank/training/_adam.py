@@ -216,7 +216,7 @@ def train(
                     in_scores *= np.repeat(batch.weight, np.diff(batch.offsets))
                 score.vjp(theta, batch.X, batch.rows, in_scores, 1.0 / len(utility), slope)
                 report = regularizer.add_gradient(batch, theta, slope) if step >= regularizer.n_plain else NOTHING
-                utilities[step] = utility @ batch.weight / len(utility)
+                utilities[step] = utility.dot(batch.weight) / len(utility)
                 values[step] = value + report.regularizer
                 distances[step], multipliers[step] = report.query_distance, regularizer.multiplier
                 if problem.alpha:
