@@ -187,9 +187,10 @@ def test_weights_follow_their_rows_or_their_queries(library):
             "init_score": X[order, 1],
         }
     elif library.name == "xgboost":
-        ours = {"sample_weight": by_query, "sample_weight_eval_set": [eval_by_query], "base_margin": X[:, 1]}
-        ours["base_margin_eval_set"] = [list(X_eval[:, 1])]
-        theirs = ours | {"base_margin": X[order, 1], "base_margin_eval_set": [X_eval[order_eval, 1]]}
+        ours = {"sample_weight": by_query, "base_margin": X[:, 1], "base_margin_eval_set": [list(X_eval[:, 1])]}
+        ours["sample_weight_eval_set"] = [list(eval_by_query[np.unique(qid_eval, return_inverse=True)[1]])]
+        theirs = {"sample_weight": by_query, "sample_weight_eval_set": [eval_by_query]}
+        theirs |= {"base_margin": X[order, 1], "base_margin_eval_set": [X_eval[order_eval, 1]]}
     else:  # one weight per row, equal within a query
         weight = pd.Series(by_query[np.unique(qid, return_inverse=True)[1]])
         ours, theirs = {"group_weight": weight}, {"group_weight": weight.to_numpy()[order]}
@@ -236,10 +237,41 @@ def test_training_goes_on_from_a_fitted_ranker(library):
 def test_what_training_cannot_go_on_from_is_refused(library):
     X, y, qid = task()
     name = GO_ON[library.name]
-    with pytest.raises(NotFittedError, match=f"{name} is a QueryRanker that is not fitted: fit it first"):
-        QueryRanker(library.model).fit(X, y, qid=qid, **{name: QueryRanker(library.model)})
-    with pytest.raises(ValueError, match=rf"{name} is a QueryRanker, which \w+Ranker can't go on from"):
-        QueryRanker(library.model).fit(X, y, qid=qid, **{name: QueryRanker(Ridge()).fit(X, y, qid=qid)})
+    foreign, own = rf"{name} is a \w+, which \w+Ranker can't go on from", "that is not fitted: fit it first"
+    other = Library("lightgbm" if library.name == "xgboost" else "xgboost").model
+    for error, message, model in [
+        (NotFittedError, f"{name} is a QueryRanker {own}", QueryRanker(library.model)),
+        (NotFittedError, rf"{name} is a \w+Ranker {own}", clone(library.model)),
+        (ValueError, foreign, QueryRanker(Ridge()).fit(X, y, qid=qid)),
+        (ValueError, foreign, other),
+        (ValueError, foreign, 42),
+    ]:
+        with pytest.raises(error, match=message):
+            QueryRanker(library.model).fit(X, y, qid=qid, **{name: model})
+
+
+OF_QUERIES = "XGBoost's rankers weigh whole queries: give each row of a query the same weight, or one weight for each"
+OF_SETS = "for 1 evaluation sets: give a list with one entry for each"
+
+
+@pytest.mark.parametrize(
+    "name, argument, value, message",
+    [
+        ("xgboost", "sample_weight", np.arange(51.0), f"sample_weight differs within queries, and {OF_QUERIES}"),
+        ("xgboost", "sample_weight", np.ones(5), f"sample_weight has 5 entries for 12 queries, and {OF_QUERIES}"),
+        ("xgboost", "sample_weight_eval_set", [np.arange(51.0)], rf"set\[0\] differs within queries, and {OF_QUERIES}"),
+        ("xgboost", "sample_weight_eval_set", [np.ones(12), np.ones(12)], f"a list with 2 entries {OF_SETS}"),
+        ("lightgbm", "sample_weight", [1.0], "sample_weight has 1 entries for 51 rows: give one weight for each row"),
+        ("lightgbm", "eval_sample_weight", [[1.0]], r"weight\[0\] has 1 entries for 51 rows: give one weight for each"),
+        ("lightgbm", "eval_sample_weight", np.ones(51), f"a ndarray with 51 entries {OF_SETS}"),
+        ("lightgbm", "eval_sample_weight", {1: np.ones(51)}, f"a dict with 1 entries {OF_SETS}"),
+    ],
+)
+def test_weights_that_do_not_fit_have_a_remedy(name, argument, value, message):
+    X, y, qid = task()
+    with pytest.raises(ValueError, match=message):
+        fit_params = {"eval_set": [(X, y)], "eval_qid": [qid], argument: value}
+        QueryRanker(Library(name).model).fit(X, y, qid=qid, **fit_params)
 
 
 # ---------------------------------------------------------------------------------------------------------------- errors
@@ -557,10 +589,6 @@ def test_wrong_arguments_have_a_remedy(library):
             QueryRanker(library.model).fit(X, y, qid=qid, **arguments)
     with pytest.raises(ValueError, match=r"Input y contains NaN.*give those without one a 0"):
         QueryRanker(library.model).fit(X, bad, qid=qid)
-    if library.name == "lightgbm":
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            evaluation = {"eval_set": [(X, y)], "eval_qid": [qid]}
-            QueryRanker(library.model).fit(X, y, qid=qid, **evaluation, eval_sample_weight=[None, None])
 
 
 @pytest.mark.parametrize("labels", [["hire", "no"], [0, 1, 2]], ids=["text", "three classes"])

@@ -121,11 +121,20 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         library = library_of(estimator)
         for name in library.per_eval_set:
             values = arguments.get(name)
-            if isinstance(values, Mapping):  # LightGBM takes them by the number of the set
-                values = [values.get(k) for k in range(len(Xs))]
-            if values is not None:
-                check_consistent_length(values, Xs)
-                arguments[name] = [by_query_if_per_row(v, queries[k], f"{name}[{k}]") for k, v in enumerate(values)]
+            if values is None:
+                continue
+            if isinstance(values, Mapping) and set(values) <= set(range(len(Xs))):
+                values = [values.get(k) for k in range(len(Xs))]  # LightGBM takes them by the number of the set
+            if not isinstance(values, list | tuple) or len(values) != len(Xs):
+                found = len(values) if hasattr(values, "__len__") else "no"
+                raise ValueError(
+                    f"{name} is a {type(values).__name__} with {found} entries for {len(Xs)} evaluation sets: give a list with "
+                    "one entry for each set."
+                )
+            arguments[name] = [
+                sorted_argument(v, queries[k], name, argument, library, shown=f"{name}[{k}]")
+                for k, v in enumerate(values)
+            ]
         known = estimator.get_params() | arguments
         taken = inspect.signature(estimator.fit).parameters
         return arguments | library.evaluation(argument, Xs, ys, queries, taken, known)
@@ -227,6 +236,35 @@ def take(values, rows):
 def by_query(values, queries: Queries):
     """Rows sorted by query."""
     return values if queries.is_grouped else take(values, queries.order)
+
+
+def sorted_argument(values, queries: Queries, name: str, argument, library: Library, shown: str | None = None):
+    """An argument of the `fit` of a library's model, sorted by query where it has one entry per row.
+
+    Weights become those of queries where a ranker, whose `argument` names the queries, takes these.
+
+    Raises
+    ------
+    ValueError
+        If weights are neither those of rows nor those that the model takes.
+    """
+    shown = shown or name
+    values = by_query_if_per_row(values, queries, shown)
+    if values is None or name not in library.weights:
+        return values
+    n, of_queries = _num_samples(values), argument is not None and library.weighs_queries
+    if n == (queries.n_queries if of_queries else queries.n_rows):
+        return values
+    if not of_queries:
+        raise ValueError(f"{shown} has {n} entries for {queries.n_rows} rows: give one weight for each row.")
+    column, starts = np.ravel(as_values(values)), queries.offsets[:-1]
+    if n != queries.n_rows or (np.maximum.reduceat(column, starts) != np.minimum.reduceat(column, starts)).any():
+        found = "differs within queries" if n == queries.n_rows else f"has {n} entries for {queries.n_queries} queries"
+        raise ValueError(
+            f"{shown} {found}, and {library.name}'s rankers weigh whole queries: give each row of a query the same weight, or "
+            "one weight for each query, in sorted order of the query ids."
+        )
+    return column[starts]
 
 
 def by_query_if_per_row(values, queries: Queries, name: str):

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from skfairrank._candidates import is_same, warn_of_no_effect
 from skfairrank._checks import check_relevance, names_queries, stores_parameters, warn_caller
 from skfairrank._random import as_generator
+from skfairrank.adversaries._given import ListAdversary
 from skfairrank.fair_metrics._distances import distances_of_rows
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
@@ -19,7 +20,7 @@ from skfairrank.rankers._fitting import warn_if_nothing_can_be_learned
 from skfairrank.training import Batch
 from skfairrank.utilities import UTILITIES, make_utility
 from skfairrank.wrappers._base import Wrapper, library_of
-from skfairrank.wrappers._objective import Blocks, FairObjective, ListAdversary, SortedUtility, make_gradient_of_trees
+from skfairrank.wrappers._objective import Blocks, FairObjective, SortedUtility, make_gradient_of_trees
 from skfairrank.wrappers._query_ranker import query_argument
 
 _REMEDIES = {

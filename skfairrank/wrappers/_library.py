@@ -36,6 +36,10 @@ class Library:
         Arguments of `fit` that number rows.
     per_eval_set : tuple of str
         Arguments of `fit` with one entry for each evaluation set.
+    weights : tuple of str
+        Arguments of `fit` with weights, among them those of evaluation sets.
+    weighs_queries : bool
+        Whether its ranker takes one weight for each query, and not for each row.
     categorical : tuple of str
         Parameters and arguments that list the columns of categories.
     makes_up_names : bool
@@ -62,6 +66,8 @@ class Library:
     not_per_row: tuple = ()
     row_numbers: tuple = ()
     per_eval_set: tuple = ()
+    weights: tuple = ()
+    weighs_queries = False
     categorical: tuple = ()
     makes_up_names = False
     absent = 0.0

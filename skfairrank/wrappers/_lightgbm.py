@@ -24,6 +24,7 @@ class LightGBM(Library):
     models = ("init_model",)
     not_per_row = ("feature_name", "categorical_feature", "eval_at", "eval_metric", "eval_names")
     per_eval_set = ("eval_sample_weight", "eval_init_score", "eval_class_weight")
+    weights = ("sample_weight", "eval_sample_weight")
     categorical = ("categorical_feature", "cat_feature", "categorical_column", "cat_column", "categorical_features")
     makes_up_names = True  # before 4.7
     column_weights = ("feature_contri", "feature_contrib", "fc", "fp", "feature_penalty")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import Any
 
 from sklearn.base import _fit_context, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._checks import names_queries
 from skfairrank.metrics._predictions import scoring_method
@@ -20,6 +21,7 @@ from skfairrank.wrappers._base import (
     by_query_if_per_row,
     fit_with_metadata,
     library_of,
+    sorted_argument,
 )
 from skfairrank.wrappers._library import of_queries
 
@@ -104,8 +106,8 @@ class QueryRanker(Wrapper):
             - What has one entry per row (LightGBM's `sample_weight`, XGBoost's `base_margin`, CatBoost's
               `group_weight` ...) follows its rows when these are sorted, whatever holds it: a list, an array, a column of
               pandas, polars or pyarrow. What has as many entries as there are rows and no order (a dict, a set) is an error.
-            - What has one entry per query (XGBoost's `sample_weight`) is given in sorted order of the query ids. (Where
-              there are as many rows as queries, it is read row by row.)
+            - XGBoost's rankers weigh whole queries: `sample_weight` has one entry per query, in sorted order of the query
+              ids, or one per row, which are equal within each query.
             - The like for each evaluation set (`eval_sample_weight`, `sample_weight_eval_set` ...): a list with one entry
               for each set.
             - `init_model`, `xgb_model`: a fitted `QueryRanker` or a fitted model of the library, which training goes on from.
@@ -141,7 +143,7 @@ class QueryRanker(Wrapper):
             metadata[name] = by_query_if_per_row(values, queries, name)
         whole = {*_NOT_PER_ROW, *library.not_per_row, *library.per_eval_set, *library.models}
         arguments = {
-            name: value if name in whole else by_query_if_per_row(value, queries, name)
+            name: value if name in whole else sorted_argument(value, queries, name, argument, library)
             for name, value in fit_params.items()
         }
         for name in library.models:
@@ -204,15 +206,20 @@ def _models(estimator) -> list:
 
 
 def _model_to_go_on_from(model, name: str, estimator):
-    """The library's own model inside a fitted wrapper; what the library itself understands as it is."""
-    inner = model
-    if isinstance(model, Wrapper):
-        check_is_fitted(model, msg=f"{name} is a %(name)s that is not fitted: fit it first, or leave {name} out.")
-        inner = model.estimator_
+    """The library's own model inside a fitted wrapper; the name of a file, or what a file holds, as it is."""
+    if model is None or isinstance(model, str | bytes | bytearray | os.PathLike):
+        return model
+    inner = getattr(model, "estimator_", None) if isinstance(model, Wrapper) else model
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-    if hasattr(inner, "fit") and library_of(inner) is not library_of(estimator):
+    given = type(model).__name__
+    if inner is not None and library_of(inner) is not library_of(estimator):
         raise ValueError(
-            f"{name} is a {type(model).__name__}, which {type(estimator).__name__} can't go on from: give a fitted "
+            f"{name} is a {given}, which {type(estimator).__name__} can't go on from: give a fitted "
             f"{type(estimator).__name__}, or a fitted QueryRanker around one."
         )
+    is_fitted = getattr(
+        inner, "is_fitted", getattr(inner, "__sklearn_is_fitted__", None)
+    )  # CatBoost's, and the others'
+    if inner is None or (is_fitted is not None and not is_fitted()):
+        raise NotFittedError(f"{name} is a {given} that is not fitted: fit it first, or leave {name} out.")
     return inner

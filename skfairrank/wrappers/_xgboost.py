@@ -18,6 +18,8 @@ class XGBoost(Library):
     models = ("xgb_model",)
     not_per_row = ("feature_weights", "eval_metric")
     per_eval_set = ("sample_weight_eval_set", "base_margin_eval_set")
+    weights = ("sample_weight", "sample_weight_eval_set")
+    weighs_queries = True
     absent = np.nan
     column_weights = ("feature_weights",)
     weighs_gains = False
