@@ -1,6 +1,7 @@
 """Fixtures that several modules and pages share. There is one such file, since two of one name can't both be imported."""
 
 import pytest
+import sklearn
 
 
 @pytest.fixture
@@ -19,3 +20,21 @@ def no_network(tmp_path, monkeypatch):
         monkeypatch.setenv(f"{scheme}_proxy", "http://127.0.0.1:9")
         monkeypatch.setenv(f"{scheme.upper()}_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def routing():
+    """scikit-learn's metadata routing, switched on."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture
+def plt():
+    """pyplot without a screen, whose figures are closed afterwards."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")

@@ -75,13 +75,6 @@ STOCHASTIC = [name for name in METRICS if name not in DETERMINISTIC]
 HAS_Y = [name for name in METRICS if name not in ("kendall_tau", "difference", "stochastic_difference", *OF_SHARES)]
 GROUP_DISPARITIES = ["disparity", "sorted_disparity", "average_disparity"]
 HAS_GROUPS = ["difference", "stochastic_difference", *GROUP_DISPARITIES, *OF_SHARES]
-UNBOUNDED = ("ndkl", "skew", "exposure_loss")
-RANGE = {
-    name: (-1.0, 1.0)
-    if name == "kendall_tau"
-    else (0.0, np.inf if name.endswith("disparity") or name in UNBOUNDED else 1.0)
-    for name in METRICS
-}
 
 
 def sampling(name, n_samples=3, random_state=0):

@@ -9,19 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMRanker
-from scipy.stats import beta, binom, kendalltau
+from scipy.stats import beta, binom
 from sklearn.compose import make_column_transformer
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skfairrank import (
-    PlackettLuceRanker,
     QueryRanker,
     SensitiveSubspaceMetric,
-    SenSTIRBoostingRanker,
     SenSTIRRanker,
 )
 from skfairrank._queries import Queries
@@ -29,7 +26,6 @@ from skfairrank.adversaries import ExactBox, ExactBudget, ExactGaps
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import (
     CertificateDisplay,
-    audit,
     fairness_certificate,
     invariance_regularizer,
     upper_confidence_bound,
@@ -147,13 +143,7 @@ def test_bound_depends_neither_on_order_nor_on_dtype_nor_on_equal_weights():
     assert bound == upper_confidence_bound(np.r_[x, 1.0], weight=np.r_[np.ones(300), 0.0])
 
 
-def test_bound_grows_with_confidence_and_with_values_and_falls_with_their_number():
-    x = np.random.default_rng(0).beta(1, 9, 100)
-    by_confidence = [upper_confidence_bound(x, c) for c in (0.001, 0.5, 0.9, 0.99, 1 - 1e-9)]
-    assert (np.diff(by_confidence) > 0).all() and 0 < by_confidence[0] and by_confidence[-1] < 1
-    by_value = [upper_confidence_bound(np.minimum(x + shift, 1)) for shift in (0, 0.1, 0.5, 1)]
-    assert (np.diff(by_value) > 0).all() and by_value[-1] == 1.0
-    assert upper_confidence_bound(np.tile(x, 4)) < upper_confidence_bound(x)
+def test_bound_of_constants_and_of_many_values():
     assert upper_confidence_bound([1.0]) == 1.0 and upper_confidence_bound([0.0]) == pytest.approx(0.975)
     assert 0.5 < upper_confidence_bound(np.full(3000, 0.5)) < 0.5 + 3 / np.sqrt(3000)  # rounded by Fourier transforms
 
@@ -304,7 +294,6 @@ def other_sex(frame):
 
 
 RANKERS = {
-    "network": (lambda: PlackettLuceRanker(score_function=MLPScore((4,)), max_iter=30, random_state=0), False),
     "lightgbm with categories": (
         lambda: QueryRanker(LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1)),
         "category",
@@ -313,16 +302,7 @@ RANKERS = {
         lambda: make_pipeline(
             make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough"), LinearRegression()
         ),
-        True,
-    ),
-    "lightgbm by SenSTIR": (
-        lambda: SenSTIRBoostingRanker(
-            LGBMRanker(n_estimators=5, min_child_samples=2, n_jobs=1, verbose=-1),
-            hypotheticals=other_sex,
-            rho=0.001,
-            random_state=0,
-        ),
-        "category",
+        object,
     ),
 }
 
@@ -330,11 +310,8 @@ RANKERS = {
 @pytest.mark.parametrize("name", RANKERS)
 def test_any_ranker(task, name):
     X, y, qid = task
-    make, is_frame = RANKERS[name]
-    table = frame_of(X) if is_frame else X
-    if is_frame == "category":
-        table["sex"] = table["sex"].astype("category")
-    ranker, function = make(), other_sex if is_frame else flip
+    make, dtype = RANKERS[name]
+    table, ranker, function = frame_of(X).astype({"sex": dtype}), make(), other_sex
     labels = (y + X[:, 2]).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these fits are too short
@@ -345,42 +322,7 @@ def test_any_ranker(task, name):
     expected = [by_pairs("discordance", s[qid == q], other[qid == q]) for q in np.unique(qid)]
     np.testing.assert_allclose(got.per_query["unfairness"], expected, atol=1e-12)
     assert got.value < got.upper_bound < 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # queries of one row
-        row = audit(ranker, table, labels, qid=qid, X_hypothetical=function).iloc[0]
-    each = [(s[qid == q], other[qid == q]) for q in np.unique(qid)]
-    assert row["top_changed"] == np.mean([np.argmax(a) != np.argmax(b) for a, b in each])
-    ranks = [[np.argsort(np.argsort(-h, kind="stable")) for h in pair] for pair in each if len(pair[0]) > 1]
-    assert row["tau"] == pytest.approx(np.mean([kendalltau(*pair).statistic for pair in ranks]))  # ties in row order
-    (pd.testing.assert_frame_equal if is_frame else np.testing.assert_array_equal)(table, before)
-
-
-@pytest.mark.parametrize("of", [fairness_certificate, audit])
-@pytest.mark.parametrize(
-    ("bad", "kind", "match"),
-    [
-        (lambda X: X[:-1], ValueError, r"shape \(\d+, 3\).*each row of X needs its counterpart"),
-        (
-            lambda X: X.assign(sex=X["sex"].map({"f": "F", "m": "f"})),
-            ValueError,
-            "'F' in column 'sex'.*none of its cat",
-        ),
-        (lambda X: X.to_numpy(), TypeError, "ndarray"),
-    ],
-)
-def test_bad_hypothetical_tables_are_errors(task, of, bad, kind, match):
-    X, y, qid = task
-    table = frame_of(X).astype({"sex": "category"})
-
-    class OnlyRows:
-        def predict(self, X):
-            return np.zeros(len(X))
-
-    with pytest.raises(kind, match=match):
-        if of is audit:
-            audit(OnlyRows(), table, y, qid=qid, X_hypothetical=bad)
-        else:
-            fairness_certificate(OnlyRows(), table, qid=qid, hypotheticals=bad)
+    pd.testing.assert_frame_equal(table, before)
 
 
 def test_a_re_ranker_gets_the_labels_of_the_rows_whose_place_is_taken(task):
@@ -549,28 +491,3 @@ def test_display(task):
 
 
 # The certificate as a whole
-
-
-@pytest.mark.parametrize("n", [30, 100, 1000])
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.3, 0.7])
-def test_excess_is_at_most_half_more_than_that_of_the_binomial_bound(n, share):
-    k = int(share * n)
-    excess = upper_confidence_bound(np.r_[np.ones(k), np.zeros(n - k)]) - k / n
-    assert excess <= 1.25 * (beta.ppf(0.95, k + 1, n - k) - k / n)
-
-
-@pytest.mark.parametrize("statistic", ["discordance", "top_changed"])
-def test_bounds_hold_for_new_queries(statistic):
-    """150 audits of 40 queries at 80 %; the mean over new queries is that of 20 000 from the same generator."""
-    rng, ranker = np.random.default_rng(7), Weights(1.0, 0.4)
-
-    def queries(n):
-        return np.column_stack([rng.normal(size=4 * n), rng.integers(0, 2, 4 * n)]), np.repeat(np.arange(n), 4)
-
-    def certificate(n):
-        X, qid = queries(n)
-        return fairness_certificate(ranker, X, qid=qid, hypotheticals=flip, statistic=statistic, confidence=0.8)
-
-    truth = certificate(20_000).value
-    missed = sum(certificate(40).upper_bound < truth for _ in range(150))
-    assert missed <= 150 * 0.2 + 3 * np.sqrt(150 * 0.2 * 0.8)

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.once
 HIRING = make_hiring_ranking(60, random_state=0)
 X, GROUP = HIRING.data, HIRING.sensitive_features
 DIFFERENCE = X[GROUP == 1].mean(axis=0) - X[GROUP == 0].mean(axis=0)
-QUIET = pytest.mark.filterwarnings("ignore:Nothing is left to rank by")
 
 
 def fit(attribute, rows=X, **settings):

@@ -29,16 +29,7 @@ from skfairrank.metrics import (
 from skfairrank.model_selection import QueryKFold, best_under
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
 Text = pytest.importorskip("matplotlib.text").Text
-
-
-@pytest.fixture
-def plt():
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

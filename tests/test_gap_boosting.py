@@ -1,6 +1,5 @@
 """GapBoostingRanker: gaps of columns of any kind, from definitions; what LightGBM, CatBoost and XGBoost make of the weights."""
 
-import pickle
 from decimal import Decimal
 
 import numpy as np
@@ -243,26 +242,6 @@ def test_a_strength_that_leaves_nothing_is_refused():
 
 
 # At home in scikit-learn
-
-
-def frame_task():
-    """As people have them: categories and missing values; string ids."""
-    rng = np.random.default_rng(0)
-    job = np.where(GROUP == 1, rng.choice(["nurse", "clerk"], len(X)), rng.choice(["clerk", "smith"], len(X)))
-    frame = pd.DataFrame({"job": pd.Categorical(job), "skill": X[:, 2], "bonus": np.where(GROUP == 1, np.nan, X[:, 3])})
-    return frame, Y, QID, np.array(["men", "women"])[GROUP]
-
-
-def test_a_data_frame_with_categories_and_missing_values():
-    frame, y, qid, sex = frame_task()
-    ranker = GapBoostingRanker(LIGHTGBM).fit(frame, y, qid=qid, sensitive_features=sex)
-    assert ranker.gaps_["bonus"] == pytest.approx(2, abs=0.1)  # missing for all women, of whom there is about a half
-    assert ranker.gaps_["bonus"] > ranker.gaps_["job"] > 0.5 > ranker.gaps_["skill"]
-    assert list(ranker.weights_.index) == ["job", "skill", "bonus"]
-    twin = pickle.loads(pickle.dumps(ranker))
-    np.testing.assert_array_equal(twin.predict(frame), ranker.predict(frame))
-    np.testing.assert_array_equal(clone(ranker).fit(frame, y, qid=qid, sensitive_features=sex).gaps_, ranker.gaps_)
-    assert ranker.rank(frame, qid=qid).max() == 8
 
 
 @pytest.mark.parametrize(

@@ -237,18 +237,6 @@ def test_number_of_relevant_items_is_binomial_given_that_it_is_not_zero():
     assert scipy.stats.chisquare(per_place).pvalue > 1e-3
 
 
-def test_number_of_relevant_items_is_distributed_as_in_the_authors_data():
-    expected = scipy.stats.binom.pmf(np.arange(11), 10, 0.4)
-    expected[0] = 0
-    expected /= expected.sum()
-    recorded = [np.load(shared_data(f"german_seed{seed}.npz")) for seed in (0, 1)]
-    n_relevant = np.concatenate([part["y_train"].reshape(-1, 10).sum(axis=1) for part in recorded])
-    counts = np.bincount(n_relevant, minlength=11)
-    assert counts[0] == 0
-    pooled = [np.r_[values[1:8], values[8:].sum()] for values in (counts, 1000 * expected)]
-    assert scipy.stats.chisquare(*pooled).pvalue > 1e-3
-
-
 def test_people_of_a_kind_are_equally_likely():
     people = some_people(40)
     task = make_credit_ranking(people, n_train_queries=5000, n_test_queries=1, test_size=0.25, random_state=1)

@@ -10,7 +10,6 @@ from metrics_under_test import (
     DETERMINISTIC,
     HAS_GROUPS,
     METRICS,
-    RANGE,
     STOCHASTIC,
     random_data,
     sampling,
@@ -24,17 +23,6 @@ ragged = st.lists(st.integers(1, 50), min_size=1, max_size=6)
 short = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 seeds = st.integers(0, 2**32 - 1)
 some = settings(max_examples=6, deadline=None, derandomize=True)
-
-
-@every_metric
-@some
-@given(sizes=ragged, seed=seeds)
-def test_range(name, sizes, seed):
-    data = random_data(np.random.default_rng(seed), sizes)
-    low, high = RANGE[name]
-    for each in (data, replace(data, s=data.y, s2=-data.y)):
-        value = METRICS[name](each, **sampling(name))
-        assert np.isnan(value) or low <= value <= high
 
 
 @every_metric

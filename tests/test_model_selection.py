@@ -41,12 +41,6 @@ from skfairrank.model_selection import (
 )
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def task(n_queries=12, size=5, seed=0):
     """X, y, qid, groups of two kinds; rows in random order, string ids."""
     rng = np.random.default_rng(seed)

@@ -36,13 +36,6 @@ def order_of(ranks):
 # Probabilities
 
 
-@pytest.mark.parametrize("n", range(1, 7))
-def test_probabilities_of_all_rankings_sum_to_one(n):
-    h = np.random.default_rng(n).normal(scale=3, size=n)
-    ranks = reference.rankings(n) + 1
-    assert np.exp(log_probability(h, ranks)).sum() == pytest.approx(1, rel=1e-12)
-
-
 @pytest.mark.parametrize("scale", [1.0, 50.0])
 def test_log_probability_is_that_of_choosing_from_the_top(scale):
     h, qid, _ = ragged(1, scale=scale)
@@ -69,12 +62,6 @@ def test_log_probability_of_two_items_also_beside_a_larger_query(beside):
     assert got == pytest.approx([-0.263282, -1.463282], abs=1e-6)
 
 
-def test_log_probability_of_scores_far_apart():
-    """exp(-1000) underflows; its logarithm does not."""
-    assert log_probability([0, -1000, -2000], [1, 2, 3])[0, 0] == 0.0
-    assert log_probability([0, -1000, -2000], [3, 2, 1])[0, 0] == -3000.0  # twice the wrong one of two, once of three
-
-
 @pytest.mark.parametrize(
     "ranks, message",
     [
@@ -94,18 +81,6 @@ def test_log_probability_of_something_else_than_ranks_is_an_error(ranks, message
 
 
 # Sampling
-
-
-@pytest.mark.parametrize("first", [0, 3])
-def test_frequencies_of_positions_are_the_exact_probabilities(first):
-    """Each of n^2 frequencies within 4.5 standard errors; a wrong sign of the Gumbel noise or of the scores fails by hundreds."""
-    h = np.random.default_rng(first).normal(scale=1.5, size=5)
-    n_samples = 40_000
-    ranks = sample_rankings(h, n_samples=n_samples, random_state=first)
-    p = rank_probabilities(h)
-    for i in range(5):
-        seen = np.bincount(ranks[:, i] - 1, minlength=5) / n_samples
-        assert (np.abs(seen - p[i]) <= 4.5 * np.sqrt(p[i] * (1 - p[i]) / n_samples) + 1e-12).all()
 
 
 def test_frequencies_of_whole_rankings():
@@ -128,14 +103,6 @@ def test_samples_of_different_queries_are_independent():
 def test_scores_far_apart_leave_no_chance(scores):
     assert (sample_rankings(scores, n_samples=200, random_state=0) == [1, 2, 3]).all()
     assert rank_probabilities(scores) == pytest.approx(np.eye(3), abs=1e-16)
-
-
-def test_equal_items_far_below_a_third_are_drawn_fairly():
-    """Both weights underflow next to exp(2000); they must still be in proportion to each other."""
-    h = [2000.0, LN3, 0.0]
-    ranks = sample_rankings(h, n_samples=20_000, random_state=0)
-    assert (ranks[:, 1] == 2).mean() == pytest.approx(0.75, abs=4 * np.sqrt(0.75 * 0.25 / 20_000))
-    assert rank_probabilities(h) == pytest.approx(np.array([[1, 0, 0], [0, 0.75, 0.25], [0, 0.25, 0.75]]), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 64, 65, 300])

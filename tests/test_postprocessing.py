@@ -98,18 +98,6 @@ def test_a_prefix_passes_only_above_the_level():
     assert minima(3, 0.5, 0.12).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "table, p, published",  # of fairsearchcore, tests/test_fair.py, "compute_fail_probability"
-    [
-        ([0] * 8 + [1] * 2, 0.2, 0.13421772800000065),
-        ([0] * 8 + [1] * 7 + [2] * 5, 0.25, 0.10515247355215251),
-        ([0] * 10 + [1] * 6 + [2] * 5 + [3] * 4 + [4] * 5, 0.3, 0.04877730797178359),
-    ],
-)
-def test_failure_probabilities_of_a_published_program(table, p, published):
-    assert failure_probability(np.array(table), p) == pytest.approx(published, rel=1e-12)
-
-
 def chance_to_fail(table, p):
     """By all sequences of groups."""
     total = 0.0
@@ -216,14 +204,6 @@ def test_det_const_sort_is_the_papers_listing_and_keeps_every_floor():
         assert floors_hold(order, group, shares)
         broken += not floors_hold(np.array(listing(s, group, shares, first_rank=0)), group, shares)
     assert broken > 0  # with arrays that begin at 0 an item may move one rank too far down
-
-
-def test_half_of_the_first_six_balls_are_of_either_colour():
-    """AIF360's tests of DeterministicReranking: scores of red and blue balls, target .5 and .5, six of ten."""
-    s = np.array([100, 90, 80, 70, 60, 50, 40, 30, 20, 10.0])
-    colour = np.array(list("rrrrbbbbbr"))
-    order = one_query(s, colour, DetConstSortRanker(FirstColumn(), proportions={"r": 0.5, "b": 0.5}))
-    assert (colour[order[:6]] == "r").sum() == 3
 
 
 def test_shares_of_the_query_and_groups_without_a_share():
@@ -459,17 +439,6 @@ def test_single_items_groups_that_are_absent_and_ties(kind):
     assert call(ranker, X, qid, group).tolist() == [1, 1, 2, 3, 1, 2]
 
 
-@every_reranker
-def test_a_ranker_that_is_fitted_already_stays_as_it_is(kind):
-    X, y, qid, group = people()
-    fitted = LinearRegression().fit(X, X[:, 0])
-    ranker = ALL[kind](FrozenEstimator(fitted)).fit(X, -y, qid=qid)
-    np.testing.assert_array_equal(
-        call(ranker, X, qid, group), call(ALL[kind](FirstColumn()).fit(X, y, qid=qid), X, qid, group)
-    )
-    assert ranker.estimator_.estimator is fitted
-
-
 def test_labels_that_are_not_known():
     X, y, qid, group = people()
     with pytest.raises(ValueError, match=r"group 'f', and proportions has only 'm'"):
@@ -541,12 +510,6 @@ def test_the_ranker_within_gets_what_it_asks_for(kind):
 
 
 # Searches, scorers, audits
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 @every_reranker

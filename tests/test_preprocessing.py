@@ -5,7 +5,6 @@ from unittest import SkipTest
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -16,12 +15,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skfairrank import PlackettLuceRanker, QueryRanker, QueryScaler
 from skfairrank.metrics import ndcg_score
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 def task(seed=0, n_queries=12):

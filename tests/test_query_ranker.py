@@ -32,12 +32,6 @@ from skfairrank.rankers._plackett_luce import RankingMixin
 ROUNDS = 6
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def task(seed=0, n_queries=12):
     """X, y and string qid, queries of one to nine rows, in random order."""
     rng = np.random.default_rng(seed)
@@ -131,21 +125,6 @@ def test_it_equals_a_direct_fit_on_sorted_rows(library):
     assert ranker.n_queries_ == 12 and ranker.n_features_in_ == 3
 
 
-def test_evaluation_sets_have_the_same_names_for_all(library):
-    X, y, qid = task()
-    X_eval, y_eval, qid_eval = task(seed=1, n_queries=7)
-    order, order_eval = order_of(qid), order_of(qid_eval)
-    evaluation = (X_eval[order_eval], y_eval[order_eval], qid_eval[order_eval])
-    direct = library.history(library.fit_sorted(X[order], y[order], qid[order], evaluation))
-    for eval_set, eval_qid in [([(X_eval, y_eval)], [qid_eval]), ((X_eval, list(y_eval)), list(qid_eval))]:
-        ranker = QueryRanker(library.model).fit(X, y, qid=qid, eval_set=eval_set, eval_qid=eval_qid)
-        history = library.history(ranker.estimator_)
-        assert history.keys() == direct.keys() and len(history) > 0
-        for name, values in direct.items():
-            assert len(values) == ROUNDS
-            np.testing.assert_array_equal(values, history[name])
-
-
 def test_early_stopping_sees_the_evaluation_queries(library):
     X, y, qid = task()
     X_eval, y_eval, qid_eval = task(seed=1, n_queries=7)
@@ -161,9 +140,10 @@ def test_early_stopping_sees_the_evaluation_queries(library):
     evaluation = (X_eval[order_eval], y_eval[order_eval], qid_eval[order_eval])
     direct = library.fit_sorted(X[order], y[order], qid[order], evaluation, **fit_params)
     ranker = QueryRanker(library.model).fit(
-        X, y, qid=qid, eval_set=[(X_eval, y_eval)], eval_qid=[qid_eval], **fit_params
+        X, y, qid=qid, eval_set=(X_eval, list(y_eval)), eval_qid=list(qid_eval), **fit_params
     )
     np.testing.assert_array_equal(ranker.predict(X), library.predict(direct, X))
+    assert library.history(ranker.estimator_) == library.history(direct)
     trees = {
         "lightgbm": lambda m: m.best_iteration_,
         "xgboost": lambda m: m.best_iteration,
@@ -316,17 +296,11 @@ def test_missing_values_and_sparse_rows_are_the_models_business(library):
 
 
 def test_catboost_pairs_need_sorted_rows():
-    library = Library("catboost")
     X, y, qid = task()
     with pytest.raises(ValueError, match="pairs has row numbers in it"):
-        QueryRanker(library.model).fit(X, y, qid=qid, pairs=[[0, 1]])
-    order = order_of(qid)
-    library.model.set_params(loss_function="PairLogit")
-    X, y, qid = X[order], y[order], qid[order]
-    pairs = [[i + 1, i] for i in range(len(X) - 1) if qid[i] == qid[i + 1]]
-    direct = library.fit_sorted(X, y, qid, pairs=pairs)
-    ranker = QueryRanker(library.model).fit(X, y, qid=qid, pairs=pairs)
-    np.testing.assert_array_equal(ranker.predict(X), library.predict(direct, X))
+        QueryRanker(Library("catboost").model).fit(X, y, qid=qid, pairs=[[0, 1]])
+    order, model = order_of(qid), clone(Library("catboost").model).set_params(loss_function="PairLogit")
+    QueryRanker(model).fit(X[order], y[order], qid=qid[order], pairs=[[2, 1]])
 
 
 @pytest.mark.usefixtures("routing")

@@ -5,7 +5,6 @@ import re
 import sys
 import warnings
 from html import unescape
-from importlib.resources import files
 from itertools import combinations, permutations
 
 import numpy as np
@@ -209,26 +208,6 @@ def test_page_is_accessible(full, tmp_path):
         assert table.count("<th") - 1 == len(re.findall(r'<th scope="(?:row|col)">', table))  # thead is one
     pictures = re.findall(r'<div role="img" aria-label="([^"]+)"><svg', page)
     assert len(pictures) == page.count("<svg") >= 5 and all(len(text) > 20 for text in pictures)
-
-
-def luminance(color):
-    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return np.dot(linear, [0.2126, 0.7152, 0.0722])
-
-
-@pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
-def test_colours_have_contrast(scheme):
-    """WCAG 2.1, AA: 4.5 for text."""
-    template = files("skfairrank.inspection").joinpath("report.html.jinja").read_text(encoding="utf-8")
-    colors = dict(re.findall(r"--(\w+): (#\w{6});", re.findall(r"\.skfr \{ color-scheme:[^}]*\}", template)[scheme]))
-    assert luminance(colors["page"]) < 0.02 if scheme == 1 else luminance(colors["page"]) == 1
-
-    def contrast(a, b):
-        low, high = sorted((luminance(colors[a]), luminance(colors[b])))
-        return (high + 0.05) / (low + 0.05)
-
-    assert all(contrast(text, ground) >= 4.5 for text in ("text", "muted", "strong") for ground in ("page", "card"))
 
 
 def test_each_ranker_is_asked_once_for_each_set_of_rows():

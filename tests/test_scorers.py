@@ -14,14 +14,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.fixes import parse_version
 
 import skfairrank.metrics as metrics
-from skfairrank import PlackettLuceRanker, SenSTIRRanker
+from skfairrank import PlackettLuceRanker, QueryScaler, SenSTIRRanker
 from skfairrank.inspection import RankDisplacementDisplay, ScoreContourDisplay, audit
 from skfairrank.metrics import (
     group_exposure_difference,
@@ -53,12 +53,6 @@ SCORERS = {name: make_ranking_scorer(getattr(metrics, name), **SETTINGS.get(name
 READY_MADE = {
     name: getattr(metrics, name) for name in metrics.__all__ if name.endswith("_scorer") and name[:4] != "make"
 }
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 @pytest.fixture
@@ -209,35 +203,6 @@ def test_metadata_stay_aligned_in_a_search_with_two_scorers():
 
 
 # Requests and aliases
-
-
-@pytest.mark.usefixtures("routing")
-def test_alias_gives_the_scorer_another_attribute_than_the_fit(task):
-    X, y, metadata = task
-    qid, g = metadata["qid"], metadata["sensitive_features"]
-    age = np.random.default_rng(1).uniform(20, 70, len(y))
-
-    class NeedsAge(Identity):
-        __metadata_request__fit = {"sensitive_features": True}
-
-        def fit(self, X, y, sensitive_features=None):
-            assert sensitive_features.dtype == float
-            return super().fit(X, y)
-
-    scorer = neg_group_exposure_disparity_scorer.set_score_request(sensitive_features="groups")
-    args = {"cv": QueryKFold(3), "error_score": "raise"}
-    params = {"qid": qid, "sensitive_features": age}
-    found = cross_validate(NeedsAge(), X, y, scoring=scorer, params={**params, "groups": g}, **args)
-    params_of_groups = {"qid": qid, "sensitive_features": g}
-    plain = cross_validate(
-        Identity(), X, y, scoring=neg_group_exposure_disparity_scorer, params=params_of_groups, **args
-    )
-    np.testing.assert_array_equal(found["test_score"], plain["test_score"])
-    with pytest.raises(ValueError, match="continuous"):
-        cross_validate(NeedsAge(), X, y, scoring=neg_group_exposure_disparity_scorer, params=params, **args)
-    by_groups = ndcg_scorer.set_score_request(qid="groups")
-    found = cross_validate(Ridge(), X, y, cv=GroupKFold(3), scoring=by_groups, params={"groups": qid})
-    assert np.isfinite(found["test_score"]).all()
 
 
 BY_SEX = neg_group_exposure_disparity_scorer.set_score_request(sensitive_features="sex")
@@ -420,25 +385,6 @@ def test_classes_that_do_not_say_who_comes_first_are_refused(labels, task):
 # Steps that ask for qid
 
 
-class CentredInQueries(BaseEstimator):
-    """Features less their mean in the query. Not by TransformerMixin, whose fit_transform would lose qid."""
-
-    __metadata_request__fit = {"qid": True}
-    __metadata_request__transform = {"qid": True}
-
-    def fit(self, X, y=None, *, qid=None):
-        self.is_fitted_ = True
-        return self
-
-    def fit_transform(self, X, y=None, *, qid=None):
-        return self.fit(X).transform(X, qid=qid)
-
-    def transform(self, X, *, qid=None):
-        if qid is None:
-            raise ValueError("CentredInQueries got no qid")
-        return centred(np.asarray(X), np.asarray(qid))
-
-
 def centred(X, qid):
     return X - np.array([X[qid == q].mean(axis=0) for q in qid])
 
@@ -449,11 +395,11 @@ def fit(pipeline, X, y, qid):
 
 
 PIPELINES = {
-    "step": lambda: make_pipeline(CentredInQueries(), Ridge()),
+    "step": lambda: make_pipeline(QueryScaler(with_std=False), Ridge()),
     "step behind another": lambda: make_pipeline(
-        StandardScaler(with_std=False), CentredInQueries(), "passthrough", Ridge()
+        StandardScaler(with_std=False), QueryScaler(with_std=False), "passthrough", Ridge()
     ),
-    "columns": lambda: make_pipeline(ColumnTransformer([("all", CentredInQueries(), [0, 1, 2])]), Ridge()),
+    "columns": lambda: make_pipeline(ColumnTransformer([("all", QueryScaler(with_std=False), [0, 1, 2])]), Ridge()),
 }
 
 
@@ -468,7 +414,7 @@ def test_scores_of_a_pipeline_are_those_of_its_steps_by_hand(kind, is_enabled, t
         for estimator in (pipeline, FrozenEstimator(pipeline)):
             np.testing.assert_allclose(ranking_scores(estimator, X, qid=qid), by_hand, rtol=1e-9)
         assert sklearn.get_config()["enable_metadata_routing"] == is_enabled
-        with pytest.raises(ValueError, match="CentredInQueries got no qid"):
+        with pytest.raises(ValueError, match="transform got no qid"):
             ranking_scores(pipeline, X)
 
 
@@ -503,7 +449,9 @@ def test_who_gets_qid(task):
 def test_audit_and_displays_hand_qid_on(task):
     X, y, metadata = task
     qid, hypothetical = metadata["qid"], metadata["X_hypothetical"]
-    pipeline = fit(make_pipeline(CentredInQueries(), PlackettLuceRanker(max_iter=20, random_state=0)), X, y, qid)
+    pipeline = fit(
+        make_pipeline(QueryScaler(with_std=False), PlackettLuceRanker(max_iter=20, random_state=0)), X, y, qid
+    )
     ranker, Z, Z_hypothetical = pipeline[-1], centred(X, qid), centred(hypothetical, qid)
     table = audit({"ranker": pipeline}, X, y, qid=qid, X_hypothetical=hypothetical)
     by_hand = audit({"ranker": ranker}, Z, y, qid=qid, X_hypothetical=Z_hypothetical, random_state=0)

@@ -4,8 +4,6 @@ import pickle
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, clone
@@ -265,16 +263,6 @@ def test_ranks_have_no_temperature():
 # The display
 
 
-@pytest.fixture
-def plt():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 def test_the_display_draws_the_curve_and_its_bounds(plt):
     ranker = chosen(group=GROUP, max_ndcg_loss=0.15, max_disparity=0.6 * DISPARITY)
     display = TemperatureDisplay.from_estimator(ranker)
@@ -299,11 +287,3 @@ def test_wrong_calls_are_refused():
         TemperatureRanker(Ridge(), max_ndcg_loss=0.02, cv=KFold(3)).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="give y as"):
         TemperatureRanker(LogisticRegression(), max_ndcg_loss=0.01).fit(X, Y.astype(str), qid=QID)
-
-
-def test_frames_of_other_libraries():
-    expected = TemperatureRanker(Ridge(), max_ndcg_loss=0.02, cv=2).fit(X, Y, qid=QID)
-    found = TemperatureRanker(Ridge(), max_ndcg_loss=0.02, cv=list(QueryKFold(2).split(X, qid=QID)))
-    table = pa.table(dict(zip("abc", X.T)))
-    found.fit(table, Y.tolist(), qid=pd.Series(QID), sensitive_features=pl.Series(GROUP))
-    np.testing.assert_allclose(found.predict(table), expected.predict(X), rtol=1e-6)

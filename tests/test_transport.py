@@ -4,7 +4,6 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
-import ot
 import pytest
 import reference
 from hypothesis import given, settings
@@ -22,11 +21,6 @@ class Batch(NamedTuple):
     offsets: np.ndarray
     queries: np.ndarray
     weight: np.ndarray
-
-
-def pot(cost):
-    n, m = cost.shape
-    return ot.emd2(np.full(n, 1 / n), np.full(m, 1 / m), cost)
 
 
 # Distances between moved queries
@@ -109,23 +103,6 @@ def test_query_distances_are_squared():
         metric = SensitiveSubspaceMetric().fit([[0.0], [1.0]])
     assert metric.query_distances([[0], [1]], [[1], [3]], qid_X=[0, 0], qid_Y=[0, 0]).tolist() == [[2.5]]
     assert metric.query_distances([[0], [1]], [[1], [3]]).tolist() == [[2.5]]  # no qid: one query
-
-
-def test_query_distances_of_all_sizes_are_those_of_pot():
-    rng = np.random.default_rng(0)
-    qid_X, qid_Y = rng.permutation(np.repeat([7, 1, 4], [3, 1, 5])), rng.permutation(np.repeat(["b", "a"], [3, 4]))
-    X, Y, direction = rng.normal(size=(9, 4)), rng.normal(size=(7, 4)), rng.normal(size=4)
-    metric = SensitiveSubspaceMetric(directions=direction).fit(X)
-    got = metric.query_distances(X, Y, qid_X=qid_X, qid_Y=qid_Y)
-    P = np.eye(4) - np.outer(direction, direction) / (direction @ direction)
-    for i, a in enumerate([1, 4, 7]):  # sorted ids
-        for j, b in enumerate(["a", "b"]):
-            difference = (X[qid_X == a][:, None] - Y[qid_Y == b][None]) @ P
-            assert got[i, j] == pytest.approx(pot((difference**2).sum(axis=-1)), abs=1e-10)
-    assert metric.query_distances(Y, X, qid_X=qid_Y, qid_Y=qid_X) == pytest.approx(got.T, abs=1e-10)
-    among = metric.query_distances(X, qid_X=qid_X)
-    assert among == pytest.approx(metric.query_distances(X, X, qid_X=qid_X, qid_Y=qid_X), abs=1e-12)
-    assert np.diag(among) == pytest.approx(0, abs=1e-12) and among == pytest.approx(among.T, abs=1e-10)
 
 
 def test_permuting_a_query_or_moving_it_along_the_sensitive_direction_costs_nothing():

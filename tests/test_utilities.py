@@ -58,19 +58,6 @@ def gradient_by_differences(s, y, worth, step=1e-5):
 
 
 @every_table
-def test_the_tables_give_the_worth_of_every_ranking(name):
-    """sum_i gain_i discount_r(i) prod_{j before i} stay_j, for all 120 orders."""
-    utility, worth = UTILITIES[name]
-    gain, discount, continuation, _ = utility.tables(Y, np.array([0, len(Y)]))
-    for order in itertools.permutations(range(len(Y))):
-        total, goes_on = 0.0, 1.0
-        for j, i in enumerate(order):
-            total += goes_on * gain[i] * discount[j]
-            goes_on *= 1.0 if continuation is None else continuation[i]
-        assert total == pytest.approx(worth(Y[list(order)]), abs=1e-12)
-
-
-@every_table
 @pytest.mark.parametrize("spread", [1.0, 400.0], ids=["usual scores", "scores far apart"])
 def test_exact_sums_are_those_over_all_rankings(name, spread):
     """Several queries of several sizes; scores hundreds apart underflow as weights."""
