@@ -4,11 +4,13 @@ So that no test has to replace what is inside the package.
 """
 
 from contextlib import contextmanager
+from unittest import SkipTest
 
 import numba
 import numpy as np
 import pytest
 import sklearn
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skfairrank import PlackettLuceRanker
 from skfairrank._threads import threads_worth
@@ -135,3 +137,16 @@ class FusedScore(LinearScore):
 
     def vjp(self, *args):
         return self.fuse(super().vjp, *args)
+
+
+def failures_of_check_estimator(estimator):
+    """Names and errors of scikit-learn's checks that an estimator fails; none may be skipped but those of the array API."""
+    failed = []
+    for instance, check in estimator_checks_generator(estimator):
+        try:
+            check(instance)
+        except SkipTest as skipped:
+            assert "SCIPY_ARRAY_API" in str(skipped)
+        except Exception as error:
+            failed.append((getattr(check, "func", check).__name__, repr(error)[:200]))
+    return failed

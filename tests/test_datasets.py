@@ -186,16 +186,11 @@ def test_columns_that_are_no_one_hot_pair_are_refused(pair):
             flip_sex(kind)
 
 
-def test_flip_sex_finds_the_columns_by_name_and_else_by_position():
+def test_flip_sex_finds_columns_without_names_by_position():
     X = np.array([[0.1, 0.2, 0.3, 1, 0, 7], [0.1, 0.2, 0.3, 0, 1, 8]])
     expected = X[:, [0, 1, 2, 4, 3, 5]]
     np.testing.assert_array_equal(flip_sex(X), expected)
     np.testing.assert_array_equal(flip_sex(X.tolist()), expected)
-    names = ["Age", "Credit amount", "Duration", "Sex_female", "Sex_male", "Job_0"]
-    frame = pd.DataFrame(X, columns=names)
-    np.testing.assert_array_equal(flip_sex(frame).to_numpy(), expected)
-    moved = frame[["Sex_male", "Job_0", "Sex_female"]]
-    np.testing.assert_array_equal(flip_sex(moved)["Sex_male"], frame["Sex_female"])
 
 
 @pytest.mark.parametrize("columns", [(0, 0), (0, -2), (0,), (0, 1, 0), (0, 2), (0, "b"), 1, (0.0, 1), ()])

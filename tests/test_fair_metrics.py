@@ -414,15 +414,6 @@ def test_a_frozen_metric_is_used_as_fitted_and_another_is_cloned_and_fitted(name
     )
 
 
-def test_a_users_own_projector_trains_as_its_directions_do():
-    settings = {"rho": 0.01, "max_iter": 60, "random_state": 0}
-    own, given = (
-        SenSTIRRanker(metric, **settings).fit(X, RELEVANCE, qid=QID)
-        for metric in (WithoutOneDirection([0, 2, 0, 0]), [[0, 2, 0, 0]])
-    )
-    assert own.coef_.tolist() == given.coef_.tolist() and own.history_["query_distance"].any()
-
-
 # What counts as one
 
 

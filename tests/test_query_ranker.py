@@ -1,7 +1,6 @@
 """QueryRanker: boosted and pointwise models get their queries as they want them, and give back the caller's row order."""
 
 import warnings
-from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instruments import failures_of_check_estimator
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import GradientBoostingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
@@ -18,15 +18,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skfairrank import PlackettLuceRanker, QueryRanker
-from skfairrank.metrics import (
-    neg_group_exposure_disparity_scorer,
-    stochastic_ndcg_score,
-    stochastic_ndcg_scorer,
-)
-from skfairrank.model_selection import QueryKFold
 from skfairrank.rankers._plackett_luce import RankingMixin
 
 ROUNDS = 6
@@ -303,32 +296,6 @@ def test_catboost_pairs_need_sorted_rows():
     QueryRanker(model).fit(X[order], y[order], qid=qid[order], pairs=[[2, 1]])
 
 
-@pytest.mark.usefixtures("routing")
-def test_a_boosted_ranker_in_a_search_beside_a_fair_one(library):
-    X, y, qid = task(n_queries=18)
-    g = np.random.default_rng(0).integers(0, 2, len(X))
-    plain = PlackettLuceRanker(max_iter=5, random_state=0)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), QueryRanker(library.model)),
-        [{f"queryranker__estimator__{library.depth}": [2, 3]}, {"queryranker": [plain, QueryRanker(plain)]}],
-        cv=QueryKFold(3),
-        scoring={"ndcg": stochastic_ndcg_scorer, "gap": neg_group_exposure_disparity_scorer},
-        refit="ndcg",
-        error_score="raise",
-    ).fit(X, y, qid=qid, sensitive_features=g)
-    for name in ("ndcg", "gap"):
-        assert np.isfinite(search.cv_results_[f"mean_test_{name}"]).all()
-    train, test = next(QueryKFold(3).split(X, qid=qid))
-    scaler = StandardScaler().fit(X[train])
-    order = train[order_of(qid[train])]
-    library.model.set_params(**{library.depth: 2})
-    direct = library.fit_sorted(scaler.transform(X[order]), y[order], qid[order])
-    expected = stochastic_ndcg_score(
-        y[test], library.predict(direct, scaler.transform(X[test])), qid=qid[test], random_state=0
-    )
-    assert search.cv_results_["split0_test_ndcg"][0] == expected
-
-
 # ------------------------------------------------------------------------------------------------------- other models
 
 
@@ -392,14 +359,7 @@ def test_bad_arrays_are_errors():
 @pytest.mark.parametrize("inner", [LinearRegression(), PlackettLuceRanker(random_state=0)], ids=repr)
 @pytest.mark.filterwarnings("ignore")
 def test_check_estimator(inner):
-    failed = []
-    for instance, check in estimator_checks_generator(QueryRanker(inner)):
-        try:
-            check(instance)
-        except SkipTest as skipped:
-            assert "SCIPY_ARRAY_API" in str(skipped)
-        except Exception as error:
-            failed.append((getattr(check, "func", check).__name__, repr(error)[:200]))
+    failed = failures_of_check_estimator(QueryRanker(inner))
     assert not failed, failed
 
 

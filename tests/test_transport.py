@@ -1,7 +1,6 @@
 """d_Q: optimal transport between two queries' items, squared distances, uniform weights."""
 
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,14 +12,12 @@ from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank._kernels.attack import LARGEST_ASSIGNMENT
 from skfairrank.adversaries import Ascent
 from skfairrank.adversaries._ascent import Pairing
+from skfairrank.training import Batch
 
 
-class Batch(NamedTuple):
-    X: np.ndarray
-    rows: np.ndarray
-    offsets: np.ndarray
-    queries: np.ndarray
-    weight: np.ndarray
+def batch_of(X, offsets, weight):
+    n = len(weight)
+    return Batch(X, np.arange(len(X)), np.array(offsets), np.arange(n), None, None, np.array(weight), np.uint64(0))
 
 
 # Distances between moved queries
@@ -31,7 +28,7 @@ def moved_distance(X, offsets, basis, e, shrink=None):
     shrink = np.ones(len(basis)) if shrink is None else np.array(shrink, float)
     cost = ((e @ reference.shrinker(basis, shrink)) ** 2).sum(axis=1)
     offsets, n = np.array(offsets), len(offsets) - 1
-    batch = Batch(X, np.arange(len(X)), offsets, np.arange(n), np.ones(n))
+    batch = batch_of(X, offsets, np.ones(n))
     spent = np.add.reduceat(cost, offsets[:-1]) / np.diff(offsets)
     return Pairing(basis, shrink, n).mean_distance(batch, e, cost, spent, np.ones(n))
 
@@ -143,7 +140,7 @@ def test_a_move_that_is_no_number_stays_within_its_query():
     e = np.full((302, 1), np.nan)
     e[:2, 0] = 1.0, -1.0
     cost = e[:, 0] ** 2
-    batch = Batch(X, np.arange(302), np.array([0, 2, 302]), np.arange(2), np.array([1.0, 0.0]))
+    batch = batch_of(X, [0, 2, 302], [1.0, 0.0])
     pairing = Pairing(np.zeros((0, 1)), np.zeros(0), 2)
     assert np.isnan(pairing.mean_distance(batch, e, cost, np.array([1.0, np.nan]), np.ones(2)))
     assert pairing.gaps.tolist() == [1.0, 0.0]

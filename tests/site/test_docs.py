@@ -70,9 +70,3 @@ def test_pictures_are_small_and_used():
     for path in pictures:
         assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size < 200_000, path.name
         assert f"images/{path.name}" in text, path.name
-
-
-def test_readme_is_a_screen_and_a_half_with_a_picture_and_both_commands():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 100 and len(re.findall(r"!\[[^\]]+\]\(docs/images/", text)) == 1
-    assert re.search(r"^    make demo .*\n    make test ", text, re.MULTILINE)
