@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from instruments import Weights
 from lightgbm import LGBMRanker
 from scipy.stats import beta, binom
 from sklearn.compose import make_column_transformer
@@ -219,16 +220,6 @@ def test_no_query_within_intervals_changes_more_than_is_said(statistic):
 
 
 # The certificate
-
-
-class Weights:
-    """A linear ranker that was never fitted."""
-
-    def __init__(self, *w):
-        self.w = np.array(w)
-
-    def predict(self, X):
-        return np.asarray(X, dtype=float) @ self.w
 
 
 def flip(X):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import scipy.stats
-from _data import shared_data
 
 from skfairrank.datasets import flip_columns, flip_sex, make_biased_ranking
 
@@ -36,20 +35,6 @@ def test_biased_ranking_draws_uniform_features_and_independent_groups():
     counts = np.bincount(task.sensitive_features.reshape(2000, 10).sum(axis=1), minlength=11)[5:]
     expected = scipy.stats.binom.pmf(np.arange(5, 11), 10, p)
     assert scipy.stats.chisquare(counts, counts.sum() * expected / expected.sum()).pvalue > 1e-3
-
-
-def test_biased_ranking_has_the_form_of_the_authors_data():
-    """Their recorded arrays obey the same definition, and no statistical test tells the two apart."""
-    with np.load(shared_data("senstir_synthetic.npz")) as recorded:
-        X = np.concatenate([recorded["X_train"], recorded["X_test"]])
-        y = np.concatenate([recorded["y_train"], recorded["y_test"]])
-        majority = np.concatenate([recorded["majority_train"], recorded["majority_test"]])
-        assert len(np.unique(recorded["qid_train"])) == 100
-    np.testing.assert_array_equal(y[majority], np.clip(X[majority].sum(axis=1), 0, 5))
-    assert (X[~majority, 1] == 0).all()
-    ours = make_biased_ranking(1000, random_state=1)
-    assert scipy.stats.ks_2samp(y, ours.target).pvalue > 1e-3
-    assert scipy.stats.ks_2samp(X[majority, 1], ours.data[ours.sensitive_features, 1]).pvalue > 1e-3
 
 
 def test_biased_ranking_other_ranges():

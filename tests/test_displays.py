@@ -212,34 +212,22 @@ def results_of(x, **parameters):
 RHOS = [1.0, 0.0, 0.01, 10.0]
 
 
-@pytest.mark.parametrize(
-    "results, arguments, joined",
-    [
-        # By the parameter, whatever x does: values of x are .3, .1, .2 and .25, those of rho as above.
-        (results_of([0.3, 0.1, 0.2, 0.25], rho=RHOS), {}, {None: [0.1, 0.2, 0.3, 0.25]}),
-        # Of two parameters the one that is written beside the points; equals in the order of x.
+def test_tradeoff_joins_candidates_in_the_order_of_a_parameter(plt):
+    """Of rho above, whatever x does; without numbers, and in a system without any, in the order of x."""
+    for parameters, arguments, joined in [
+        ({"rho": RHOS}, {}, {None: [0.1, 0.2, 0.3, 0.25]}),
+        ({"rho": [1, 0, 0, 1], "alpha": [0.1, 0.1, 0.2, 0.2]}, {"annotate_by": "rho"}, {None: [0.1, 0.2, 0.25, 0.3]}),
+        ({"gain": ["exp2", "linear", "exp2", "linear"]}, {}, {None: [0.1, 0.2, 0.25, 0.3]}),
         (
-            results_of([0.3, 0.1, 0.2, 0.25], rho=[1, 0, 0, 1], alpha=[0.1, 0.1, 0.2, 0.2]),
-            {"annotate_by": "rho"},
-            {None: [0.1, 0.2, 0.25, 0.3]},
-        ),
-        # No numbers: the order of x.
-        (results_of([0.3, 0.1, 0.2], gain=["exp2", "linear", "exp2"]), {}, {None: [0.1, 0.2, 0.3]}),
-        # In a system without numbers the order of x.
-        (
-            results_of(
-                [0.5, 0.4, 0.2, 0.6, 0.3],
-                kind=["s", "s", "t", "t", "t"],
-                rho=np.ma.array([0, 1, 0, 0, 0], mask=[0, 0, 1, 1, 1]),
-            ),
+            {"kind": ["s", "t", "t", "s"], "rho": np.ma.array([1, 0, 0, 0], mask=[0, 1, 1, 0])},
             {"label_by": "kind", "annotate_by": "rho"},
-            {"t": [0.2, 0.3, 0.6], "s": [0.5, 0.4]},
+            {"t": [0.1, 0.2], "s": [0.25, 0.3]},
         ),
-    ],
-)
-def test_tradeoff_joins_candidates_in_the_order_of_a_parameter(plt, results, arguments, joined):
-    display = TradeoffDisplay.from_search(results, x="a", y="b", **arguments)
-    assert {system: line[0].get_xdata().tolist() for system, line in display.lines_.items()} == joined
+    ]:
+        display = TradeoffDisplay.from_search(
+            results_of([0.3, 0.1, 0.2, 0.25], **parameters), x="a", y="b", **arguments
+        )
+        assert {system: line[0].get_xdata().tolist() for system, line in display.lines_.items()} == joined
 
 
 def overlap(a, b):

@@ -94,15 +94,6 @@ def test_chunks_are_whole_queries(table, tmp_path, max_rows):
     np.testing.assert_array_equal(np.concatenate([chunk.query_weight for chunk in chunks]), backwards["weight"])
 
 
-def test_chunks_train_a_stream(table, tmp_path):
-    streamed, expected = (PlackettLuceRanker(random_state=0) for _ in range(2))
-    for chunk in iter_ranking(in_pieces(table, tmp_path), max_rows=100, **COLUMNS):
-        streamed.partial_fit(chunk.X, chunk.y, qid=chunk.qid)
-        rows = table["qid"].isin(chunk.qid)
-        expected.partial_fit(table.loc[rows, chunk.feature_names].to_numpy(), table["y"][rows], qid=table["qid"][rows])
-    np.testing.assert_array_equal(streamed.coef_, expected.coef_)
-
-
 @pytest.mark.parametrize(
     "values, dtype",
     [

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from instruments import Weights
 from scipy.stats import ttest_rel
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skfairrank import SensitiveSubspaceMetric
-from skfairrank.inspection import audit, exposure_by_group, nearest_queries
+from skfairrank.inspection import audit, exposure_by_group
 from skfairrank.metrics import (
     group_exposure_difference,
     group_exposure_disparity,
@@ -15,17 +16,6 @@ from skfairrank.metrics import (
     ndcg_score,
     stochastic_ndcg_score,
 )
-from skfairrank.policies import Deterministic, PlackettLuce
-
-
-class Weights:
-    """A linear ranker that was never fitted."""
-
-    def __init__(self, *w):
-        self.w = np.array(w)
-
-    def predict(self, X):
-        return np.asarray(X, dtype=float) @ self.w
 
 
 @pytest.fixture
@@ -89,21 +79,6 @@ def test_weighted_means_and_their_standard_errors(task):
         assert row[f"{name}_se"] == pytest.approx(np.sqrt(square) / total, rel=1e-12), name
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [Deterministic(), PlackettLuce(n_samples=20, random_state=4), PlackettLuce(0.5, n_samples=9, random_state=1)],
-)
-def test_exposure_of_a_policy_that_is_an_object(task, policy):
-    X, y, qid, group, _ = task
-    ranker = Weights(1.0, -0.5, 0.8)
-    kw = {"qid": qid, "sensitive_features": group}
-    row = audit(ranker, X, y, policy=policy, n_samples=20, random_state=4, **kw).iloc[0]
-    s = ranker.predict(X)
-    assert row["disparity"] == pytest.approx(group_exposure_disparity(y, s, policy=policy, **kw), rel=1e-12)
-    assert row["exposure_difference"] == pytest.approx(group_exposure_difference(s, policy=policy, **kw), rel=1e-12)
-    assert row["stochastic_ndcg"] == pytest.approx(stochastic_ndcg_score(y, s, qid=qid, n_samples=20, random_state=4))
-
-
 def test_standard_errors_of_many_queries():
     """Independent rankings of three items: tau is 1, 1/3, -1/3, -1 with odds 1 : 2 : 2 : 1, so its variance is 11/27."""
     rng = np.random.default_rng(0)
@@ -130,15 +105,6 @@ def test_data_that_tell_no_rankers_apart_are_said_to_measure_nothing(task):
     X, _, qid, _, _ = task
     with pytest.warns(UndefinedMetricWarning, match="ndcg measures nothing here"):
         audit({"a": Weights(1, 0, 0), "b": Weights(0, 1, 0)}, X, np.ones(len(X)), qid=qid)
-
-
-def test_hypothetical_from_the_fair_metric(task):
-    X, y, qid, _, _ = task
-    metric = SensitiveSubspaceMetric(directions=[[0, 0, 1]]).fit(X)
-    ranker = Weights(1.0, -0.5, 0.8)
-    nearest = nearest_queries(X, X, qid=qid, qid_reference=qid, metric=metric)
-    row = audit(ranker, X, y, qid=qid, metric=metric).iloc[0]
-    assert row["tau"] == kendall_tau_score(ranker.predict(X), ranker.predict(X[nearest.rows]), qid=qid)
 
 
 def test_hypothetical_rows_of_a_frame_stay_in_their_places_and_kinds(task):

@@ -6,25 +6,21 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skfairrank import QueryRanker, QueryScaler, SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.inspection import audit
 from skfairrank.metrics import (
     group_exposure_difference,
-    group_exposure_disparity,
     make_ranking_scorer,
     ndcg_score,
     ndcg_scorer,
     neg_group_exposure_difference_scorer,
-    neg_group_exposure_disparity_scorer,
     stochastic_ndcg_scorer,
     utility_score,
 )
@@ -539,26 +535,6 @@ def test_in_a_search_with_the_scorers_of_all(kind):
     # A search that is fitted hands on what its best estimator asks for.
     expected = ndcg_scorer(search.best_estimator_, X, y, qid=qid, sensitive_features=group)
     assert ndcg_scorer(search, X, y, qid=qid, sensitive_features=group) == expected
-
-
-@every_reranker
-@pytest.mark.parametrize("is_enabled", [False, True])
-def test_behind_the_steps_of_a_pipeline(kind, is_enabled):
-    X, y, qid, group = people()
-    known = {"qid": qid, "sensitive_features": group}
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(StandardScaler(), QueryScaler(), ALL[kind](FirstColumn())).fit(X, y, **known)
-    with sklearn.config_context(enable_metadata_routing=is_enabled):
-        found = [scorer(pipeline, X, y, **known) for scorer in (ndcg_scorer, neg_group_exposure_disparity_scorer)]
-    scaled = StandardScaler().fit_transform(X)
-    Z = QueryScaler().fit(scaled, qid=qid).transform(scaled, qid=qid)
-    ranker = pipeline[-1]
-    if kind == "exposure":
-        s, how = None, {"policy": ranker.policy(Z, **known)}
-    else:
-        s, how = ranker.predict(Z, **known), {"policy": "plackett_luce", "random_state": 0}
-    assert found[0] == pytest.approx(ndcg_score(y, s, qid=qid, **(how if s is None else {})), rel=1e-9)
-    assert found[1] == pytest.approx(-group_exposure_disparity(y, s, **known, **how), rel=1e-9)
 
 
 # Calls of all kinds

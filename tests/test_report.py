@@ -1,4 +1,4 @@
-"""The report: numbers by their definitions, names of users escaped, one file that stands alone, readable in any window."""
+"""The report: numbers by their definitions, names of users escaped, one file that stands alone."""
 
 import datetime
 import re
@@ -10,7 +10,6 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
-from browser import ask_browser
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
@@ -374,34 +373,3 @@ def test_errors_say_what_to_do(changed, message):
     given = {"rankers": {"a": Linear([1, 0])}, "X": X, "y": y, "qid": qid, "hypotheticals": flip} | changed
     with pytest.raises(ValueError, match=message):
         audit_report(**given)
-
-
-# What a browser makes of it: how wide the page is, and texts of pictures that leave their picture or cover each other.
-_ASK = """page => {
-  const covered = [];
-  for (const svg of page.querySelectorAll("svg")) {
-    const frame = svg.getBoundingClientRect();
-    const texts = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
-    texts.forEach(([a, p], i) => {
-      if (p.left < frame.left - 1 || p.right > frame.right + 1 || p.bottom > frame.bottom + 1) covered.push(["cut", a]);
-      for (const [b, q] of texts.slice(i + 1))
-        if (p.left < q.right && q.left < p.right && p.top + 3 < q.bottom - 3 && q.top + 3 < p.bottom - 3) covered.push([a, b]);
-    });
-  }
-  const width = page.documentElement.clientWidth;  // without the scroll bar
-  const wide = [...page.querySelectorAll("body *")].filter(
-    e => e.getBoundingClientRect().right > width && !e.closest(".scroll > *, svg > *")
-  );
-  return {wide: wide.map(e => e.tagName + " " + e.textContent.slice(0, 40)), covered};
-}"""
-
-
-def test_page_fits_into_windows_wide_and_narrow(tmp_path):
-    X, y, qid = task()
-    rankers = {f"ranker {'W' * k}": Linear([1.0, 0.1 * k]) for k in (1, 3, 8, 30)}
-    groups = {"sex": np.where(X[:, 1] == 1, "WOMEN" * 6, "men"), "age": (np.arange(len(X)) % 3).astype(str)}
-    functions = {"everybody of the other sex": flip, "raised": raise_}
-    report = audit_report(rankers, X, y, qid=qid, hypotheticals=functions, sensitive_features=groups, k=3)
-    widths = [320, 380, 700, 1200]
-    answers = ask_browser(page_of(report, tmp_path), _ASK, widths=widths, folder=tmp_path)
-    assert answers == [{"wide": [], "covered": []}] * len(widths)  # the page itself never scrolls sideways

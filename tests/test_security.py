@@ -160,12 +160,6 @@ def test_every_public_estimator_is_on_the_list():
     assert public - OTHERWISE == {kind.rpartition(".")[2] for kind in OURS}
 
 
-def test_a_type_that_is_not_trusted_is_not_loaded(fitted):
-    stored = skops.io.dumps(fitted["PlackettLuceRanker"])
-    with pytest.raises(skops.io.exceptions.UntrustedTypesFoundException, match="PlackettLuceRanker"):
-        skops.io.loads(stored, trusted=[])
-
-
 def test_functions_are_stored_by_their_name_and_lambdas_are_refused():
     ranker = senstir(adversary=GivenHypotheticals(mirrored)).fit(X, Y, qid=QID)
     stored = skops.io.dumps(ranker)

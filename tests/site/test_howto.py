@@ -32,9 +32,3 @@ def test_the_example_of_a_page_runs(page, capsys, tmp_path, monkeypatch):
     assert "False" not in printed
     if page.stem in PRINTS:
         assert printed[-1] == PRINTS[page.stem]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_names_files_that_are_there(page):
-    named = re.findall(r"`((?:skfairrank|tests)/[\w/]+(?:\.py|/))`", page.read_text(encoding="utf-8"))
-    assert named and all((ROOT / name).exists() for name in named), named

@@ -6,10 +6,8 @@ docs/howto, which are scripts alone, run in test_howto.py.
 """
 
 import doctest
-import importlib.util
 import re
 import shutil
-import tomllib
 from typing import NamedTuple
 
 import pytest
@@ -29,7 +27,6 @@ NOT_RUN = {
 FENCE = re.compile(r"^(?:<!-- not run: (?P<mark>.+?) -->\n\n?)?```(?P<language>[^\n]*)\n(?P<code>.*?)^```", re.M | re.S)
 #: What else stands in fences: output, bibliographies, commands (looked at below), directives of Sphinx.
 OTHER_LANGUAGES = re.compile(r"text|bibtex|bash|sh|console|\{.*\}")
-COMMAND = re.compile(r"(?:^ {4}|^\$ |`)((?:make|pip install|python3?|sh) [^`\n#]+)", re.MULTILINE)
 
 
 class Block(NamedTuple):
@@ -111,21 +108,3 @@ def test_every_block_is_run_or_marked(page):
         assert is_code or block.mark is None, f"{page}: nobody runs a block of {block.language!r}, marked or not"
         assert (block.language == "pycon") == block.code.startswith(">>> "), f"{page}, line {block.line + 1}"
     assert [block.mark for block in blocks(PAGES[page]) if block.mark] == NOT_RUN.get(page, [])
-
-
-@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if COMMAND.search(text)])
-def test_commands_name_what_is_there(page):
-    """Targets of make, extras of pip install, scripts and modules of python."""
-    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    for command in COMMAND.findall(PAGES[page]):
-        tool, *words = command.split()
-        if tool == "make":
-            assert {word for word in words if "=" not in word} <= set(targets), command
-        elif tool == "pip":
-            asked = re.findall(r"(?:\.|skfairrank)\[([\w,]+)\]", command)
-            assert {name for names in asked for name in names.split(",")} <= set(extras), command
-        elif words[0] == "-m":
-            assert not words[1].startswith("skfairrank") or importlib.util.find_spec(words[1]), command
-        elif re.search(r"\.(py|sh)$", words[0]):
-            assert (ROOT / words[0]).is_file(), command
