@@ -302,8 +302,11 @@ _NOT_GIVEN = np.empty((0, 0))  # utilities of sampled rankings, where tables say
 class GradientEstimator(BaseEstimator):
     """Gradient of the expected utility in the scores of a batch: what rankers take as `gradient`.
 
-    A class of one's own needs `estimate` and `expected_discounts`, which refer to the same rankings.
+    A class of one's own needs `estimate` and `expected_discounts`. Their noise comes from `batch.key` alone, so that both see the
+    same rankings. Gradients are of each query's own utility: weights of queries and the mean over a batch come later.
     """
+
+    _parameter_constraints: dict = {}
 
     def estimate(self, batch, h: np.ndarray, discount: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient of the expected utility in the scores, shape (n_rows,), and each query's utility, shape (n_queries,).
@@ -385,8 +388,6 @@ class PLRank(Reinforce):
 class ExactGradient(GradientEstimator):
     """The gradient itself, summed over subsets of a query's items: for queries of up to `plackett_luce.EXACT_LIMIT` items."""
 
-    _parameter_constraints: dict = {}
-
     def estimate(self, batch, h, discount):
         _check_tables(batch)
         gradient, utility = np.empty(len(h)), np.empty(len(batch.offsets) - 1)
@@ -413,6 +414,7 @@ def _check_tables(batch) -> None:
         )
 
 
+#: By the name that rankers take; a class is made with the number of samples as its first argument.
 GRADIENTS = {"reinforce": Reinforce, "plrank": PLRank, "exact": ExactGradient}
 
 

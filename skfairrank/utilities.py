@@ -158,20 +158,35 @@ class Utility(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, or a gain is not finite.
+            If a parameter is out of range, a gain is not finite, or a class of one's own gives tables of another shape.
         """
         self._validate_params()
-        discount = np.asarray(self.discount(int(np.diff(offsets).max())), dtype=np.float64)
+        n, name = int(np.diff(offsets).max()), type(self).__name__
+        discount = np.asarray(self.discount(n), dtype=np.float64)
+        if discount.shape != (n,) or not np.isfinite(discount).all():
+            raise ValueError(
+                f"{name}.discount({n}) must return {n} finite numbers, one for each rank; it returned {discount}."
+            )
         gain, continuation = np.empty(len(y)), None
         for first, last in blocks_of_queries(offsets, _BLOCK):
             rows = slice(offsets[first], offsets[last])
-            gain[rows], chance = self.gains(y[rows], offsets[first : last + 1] - offsets[first], discount)
+            given = self.gains(y[rows], offsets[first : last + 1] - offsets[first], discount)
+            if not (isinstance(given, tuple) and len(given) == 2):
+                raise ValueError(f"{name}.gains must return a pair: the gains, and the continuation or None.")
+            for values in given:
+                if values is not None and np.shape(values) != gain[rows].shape:
+                    raise ValueError(
+                        f"{name}.gains returned an array of shape {np.shape(values)} for {len(gain[rows])} rows."
+                    )
+            gain[rows], chance = given
             if chance is not None:
+                if not ((chance >= 0) & (chance <= 1)).all():
+                    raise ValueError(f"{name}.gains returned a continuation outside [0, 1]: it is a probability.")
                 continuation = np.empty(len(y)) if continuation is None else continuation
                 continuation[rows] = chance
         if not np.isfinite(gain).all():
             raise ValueError(
-                f"{type(self).__name__} has gains that are not finite: relevances up to {y.max():g} are too large for it. Use "
+                f"{name} has gains that are not finite: relevances up to {y.max():g} are too large for it. Use "
                 'NDCG, whose gains are relative to the best ranking, or gain="linear".'
             )
         return Tables(gain, discount, continuation, self.utility)

@@ -19,6 +19,7 @@ from skfairrank import QueryRanker, SensitiveSubspaceMetric, SenSTIRBoostingRank
 from skfairrank.adversaries._given import ListAdversary
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.metrics import ndcg_score, utility_score
+from skfairrank.policies import Reinforce
 from skfairrank.training import Batch
 from skfairrank.utilities import ERR, NDCG, AveragePrecision
 from skfairrank.wrappers._objective import FairObjective, SortedUtility, make_gradient_of_trees
@@ -382,7 +383,7 @@ def test_utilities_that_are_more_than_gains_and_discounts():
     for utility in (ERR(), AveragePrecision()):
         with pytest.raises(ValueError, match="lambdarank.*reinforce"):
             fitted(utility=utility, gradient="lambdarank")
-        ranker = fitted(utility=utility, gradient="reinforce", rho=0.0)
+        ranker = fitted(utility=utility, gradient=Reinforce(8), rho=0.0)
         assert ranker.history_["utility"][-1] > ranker.history_["utility"][0] + 0.1
     with pytest.raises(ValueError, match="AveragePrecision.*REINFORCE"):
         fitted(utility=AveragePrecision(), gradient="plrank")

@@ -482,3 +482,20 @@ def test_display(task):
 
 
 # The certificate as a whole
+
+
+@pytest.mark.parametrize("statistic", ["discordance", "top_changed"])
+def test_bounds_hold_for_new_queries(statistic):
+    """150 audits of 40 queries at 80 %; the mean over new queries is that of 20 000 from the same generator."""
+    rng, ranker = np.random.default_rng(7), Weights(1.0, 0.4)
+
+    def queries(n):
+        return np.column_stack([rng.normal(size=4 * n), rng.integers(0, 2, 4 * n)]), np.repeat(np.arange(n), 4)
+
+    def certificate(n):
+        X, qid = queries(n)
+        return fairness_certificate(ranker, X, qid=qid, hypotheticals=flip, statistic=statistic, confidence=0.8)
+
+    truth = certificate(20_000).value
+    missed = sum(certificate(40).upper_bound < truth for _ in range(150))
+    assert missed <= 150 * 0.2 + 3 * np.sqrt(150 * 0.2 * 0.8)

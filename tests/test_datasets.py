@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import scipy.stats
+from _data import shared_data
 
 from skfairrank.datasets import flip_columns, flip_sex, make_biased_ranking
 
@@ -193,3 +194,17 @@ def test_flip_columns_rejects_one_dimension_and_ambiguous_names():
     np.testing.assert_array_equal(flip_columns(twice, (0, 2)), np.eye(3)[:, [2, 1, 0]])
     numbered = pd.DataFrame(np.eye(3), columns=[10, 11, 12])
     np.testing.assert_array_equal(flip_columns(numbered, (10, 12)), np.eye(3)[:, [2, 1, 0]])
+
+
+def test_biased_ranking_has_the_form_of_the_authors_data():
+    """Their recorded arrays obey the same definition, and no statistical test tells the two apart."""
+    with np.load(shared_data("senstir_synthetic.npz")) as recorded:
+        X = np.concatenate([recorded["X_train"], recorded["X_test"]])
+        y = np.concatenate([recorded["y_train"], recorded["y_test"]])
+        majority = np.concatenate([recorded["majority_train"], recorded["majority_test"]])
+        assert len(np.unique(recorded["qid_train"])) == 100
+    np.testing.assert_array_equal(y[majority], np.clip(X[majority].sum(axis=1), 0, 5))
+    assert (X[~majority, 1] == 0).all()
+    ours = make_biased_ranking(1000, random_state=1)
+    assert scipy.stats.ks_2samp(y, ours.target).pvalue > 1e-3
+    assert scipy.stats.ks_2samp(X[majority, 1], ours.data[ours.sensitive_features, 1]).pvalue > 1e-3

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import reference
 
+from skfairrank import PlackettLuceRanker
 from skfairrank._kernels import sampling
 from skfairrank._queries import Queries
 from skfairrank._random import draw_keys
+from skfairrank.datasets import make_biased_ranking
 from skfairrank.plackett_luce import EXACT_LIMIT
-from skfairrank.policies import ExactGradient, PLRank, Reinforce, make_gradient
+from skfairrank.policies import ExactGradient, GradientEstimator, PLRank, Reinforce, make_gradient
 from skfairrank.utilities import NDCG, discounts, gains, relative_gains
 
 pytestmark = pytest.mark.once
@@ -320,3 +322,14 @@ def test_the_ideal_is_the_best_of_all_rankings(k):
         for part in (g[:4], g[4:])
     ]
     assert relative_gains(y, offsets, discount) == pytest.approx(g / np.repeat(best, 4), rel=1e-14)
+
+
+def test_a_gradient_of_ones_own_needs_two_methods():
+    exact, task = ExactGradient(), make_biased_ranking(n_queries=20, random_state=0)
+    methods = {"estimate": staticmethod(exact.estimate), "expected_discounts": staticmethod(exact.expected_discounts)}
+    own = type("Own", (GradientEstimator,), methods)()
+    found, expected = (
+        PlackettLuceRanker(gradient=gradient, max_iter=5, random_state=0).fit(task.data, task.target, qid=task.qid)
+        for gradient in (own, "exact")
+    )
+    np.testing.assert_array_equal(found.coef_, expected.coef_)

@@ -592,3 +592,15 @@ def test_an_audit_hands_groups_on_and_judges_the_policy_of_random_rankings():
         assert table.loc[kind, "exposure_difference"] == pytest.approx(difference, abs=1e-9)
         assert table.loc[kind, "tau"] == 1.0  # nobody looks at the second feature but the metric, which knows no sign
     assert table.loc["exposure", "stochastic_ndcg"] == table.loc["exposure", "ndcg"]
+
+
+@pytest.mark.parametrize(
+    "table, p, published",  # of fairsearchcore, tests/test_fair.py, "compute_fail_probability"
+    [
+        ([0] * 8 + [1] * 2, 0.2, 0.13421772800000065),
+        ([0] * 8 + [1] * 7 + [2] * 5, 0.25, 0.10515247355215251),
+        ([0] * 10 + [1] * 6 + [2] * 5 + [3] * 4 + [4] * 5, 0.3, 0.04877730797178359),
+    ],
+)
+def test_failure_probabilities_of_a_published_program(table, p, published):
+    assert failure_probability(np.array(table), p) == pytest.approx(published, rel=1e-12)

@@ -186,3 +186,20 @@ def test_what_is_no_utility_is_refused(utility, message):
     y = TASK.target + (2000 if isinstance(utility, DCG) else 0)
     with pytest.raises((ValueError, TypeError), match=message):
         PlackettLuceRanker(utility=utility, max_iter=2).fit(TASK.data, y, qid=TASK.qid)
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"discount": lambda self, n: np.ones(2)}, "10 finite numbers"),
+        ({"discount": lambda self, n: np.full(n, np.nan)}, "10 finite numbers"),
+        ({"gains": lambda self, y, offsets, discount: y}, "a pair"),
+        ({"gains": lambda self, y, offsets, discount: (1.0, None)}, r"shape \(\) for 400 rows"),
+        ({"gains": lambda self, y, offsets, discount: (y, y[:-1])}, r"shape \(399,\) for 400 rows"),
+        ({"gains": lambda self, y, offsets, discount: (y, y + 1.5)}, "continuation outside"),
+    ],
+)
+def test_tables_of_a_utility_of_ones_own_are_checked(changed, message):
+    utility = type("Own", (DCG,), changed)()
+    with pytest.raises(ValueError, match=message):
+        PlackettLuceRanker(utility=utility, max_iter=2).fit(TASK.data, TASK.target, qid=TASK.qid)

@@ -525,9 +525,11 @@ def budget_supremum(w, basis, shrink, sizes, shares, epsilon, radius):
     along, left = basis @ w, 1.0 - shrink
     is_free = left == 0.0
     free = along * is_free
-    weighted = along * np.divide(1.0, left**2, out=np.zeros_like(left), where=~is_free)
-    across = w - along @ basis + weighted @ basis  # M^+ w
-    norm, b = float(np.linalg.norm(free)), float(np.sqrt(max(w @ across, 0.0)))
+    stretch = np.divide(1.0, left, out=np.zeros_like(left), where=~is_free)
+    rest, scaled = w - along @ basis, along * stretch
+    across = rest + (scaled * stretch) @ basis  # M^+ w
+    # A norm, since the root of w'M^+ w would be 1e-8 where it should be zero.
+    norm, b = float(np.linalg.norm(free)), float(np.linalg.norm(np.r_[rest, scaled]))
     if b <= 1e-12 * np.linalg.norm(w):  # free directions span w: what is left is rounding
         b = 0.0
     a, largest = radius * norm, sizes.max(initial=0.0)

@@ -16,6 +16,7 @@ from skfairrank.adversaries._given import ListAdversary
 from skfairrank.fair_metrics._distances import distances_of_rows
 from skfairrank.fair_metrics._subspace import fit_metric
 from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
+from skfairrank.policies import GRADIENTS
 from skfairrank.rankers._fitting import warn_if_nothing_can_be_learned
 from skfairrank.training import Batch
 from skfairrank.utilities import UTILITIES, make_utility
@@ -64,7 +65,7 @@ class SenSTIRBoostingRanker(Wrapper):
         Transport budget: bound on the mean d_Q, in squared feature units. Without a `metric` nothing is charged to it.
     utility : "ndcg" or Utility, default="ndcg"
         What is maximised: "ndcg", or an object such as ``skfairrank.utilities.NDCG(k=10)``.
-    gradient : {"plrank", "reinforce", "exact", "lambdarank"}, default="plrank"
+    gradient : {"plrank", "reinforce", "exact", "lambdarank"} or GradientEstimator, default="plrank"
         Estimator of dU/dh, as for `PlackettLuceRanker`; "exact" is for queries of up to
         `skfairrank.plackett_luce.EXACT_LIMIT` items. "lambdarank": LambdaMART's gradients in its place, so that ``rho=0`` with
         LightGBM is the model of `LGBMRanker` (in queries of up to 30 items; beyond, its ideal DCG counts 30). They are several
@@ -131,7 +132,7 @@ class SenSTIRBoostingRanker(Wrapper):
         "rho": [Interval(Real, 0, None, closed="left")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "utility": [StrOptions(set(UTILITIES)), HasMethods("tables")],
-        "gradient": [StrOptions({"plrank", "reinforce", "exact", "lambdarank"})],
+        "gradient": [StrOptions({*GRADIENTS, "lambdarank"}), HasMethods(["estimate", "check"])],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "subspace_radius": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],

@@ -19,8 +19,10 @@ _OF_QUERIES = re.compile("rank|ndcg|pair|query|lambdamart|stochasticfilter|group
 class Library:
     """How a library calls things. This class is the record of every estimator that is of no listed library.
 
-    A new booster is a subclass with other values, listed in `_base.LIBRARIES`. Parameters with several names have their tuple
-    begin with the library's main one.
+    A new booster is a subclass with other values. `_base.LIBRARIES` lists it under the first part of its module's name, and
+    every class from there, or derived from one, gets the record. `QueryRanker` needs `name`, `ranker` and `objectives`;
+    `GapBoostingRanker` also `column_weights`; `SenSTIRBoostingRanker` also `fit_arguments` and `boost`. Parameters with several
+    names have their tuple begin with the library's main one.
 
     Attributes
     ----------
@@ -173,7 +175,10 @@ class Library:
                     raise ValueError(f"{name}={value!r} of {self.name} can't be had in {owner}: {reason}.")
 
     def boost(self, model, blocks, y: np.ndarray, sizes: np.ndarray, objective, metric, arguments: dict):
-        """Fit a fresh clone with a foreign objective; afterwards it has the user's parameters again.
+        """Fit a fresh clone with a foreign objective, and return it; afterwards it has the user's parameters again.
+
+        Every round asks the objective once, with scores that begin at a constant. `y` and `sizes` are those of one block, and
+        stand for all. Rows of no curvature, which are hypothetical rows not chosen, must neither count nor be dropped.
 
         Parameters
         ----------

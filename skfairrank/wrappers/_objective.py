@@ -186,9 +186,10 @@ class LambdaRankGradient:
             )
 
 
-def make_gradient_of_trees(kind: str, n_samples: int) -> PolicyGradient | LambdaRankGradient:
-    """The one of that name: "lambdarank", or those of `skfairrank.policies`."""
-    return LambdaRankGradient() if kind == "lambdarank" else PolicyGradient(make_gradient(kind, n_samples))
+def make_gradient_of_trees(gradient, n_samples: int) -> PolicyGradient | LambdaRankGradient:
+    """LambdaRank's for "lambdarank", or what `skfairrank.policies.make_gradient` gives."""
+    is_lambdarank = isinstance(gradient, str) and gradient == "lambdarank"
+    return LambdaRankGradient() if is_lambdarank else PolicyGradient(make_gradient(gradient, n_samples))
 
 
 class SortedUtility:
