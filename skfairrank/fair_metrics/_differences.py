@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skfairrank._checks import warn_caller
 from skfairrank._sensitive import Attribute
 
 # Of several classes, directions are added until they hold this share of how the classes differ.
@@ -17,6 +18,10 @@ _LOOK = 5000
 # In fewer rows, or smaller groups, a column may tell groups apart by chance.
 _LEAST_ROWS, _LEAST_MEMBERS = 30, 5
 _BLOCK = 1 << 14  # rows at once
+# In standard deviations of a feature: groups of which smaller gaps are taken for chance are warned of.
+_LARGE_ERROR = 0.5
+# A number is also looked at in so many bins of equally many rows, of which each has at least so many.
+_BINS, _LEAST_IN_BIN = 10, 5
 # Of the hash of a row (SplitMix64).
 _ODD, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 
@@ -36,6 +41,9 @@ class Difference:
     means : ndarray, shape (n_classes, n_features)
         Of classes: their mean rows, about a row that they share. Of a number: one row, the covariance of the features with the
         number divided by its standard deviation, which is the change of the features that goes with one standard deviation.
+    between : ndarray, shape (n_features,)
+        Of a number: the standard deviation of a feature's means in ten bins of it, which also sees what goes up and down again. Of
+        classes zero.
     varies : ndarray of bool, shape (n_features,)
         Which features are no constant.
     """
@@ -43,33 +51,44 @@ class Difference:
     def __init__(self, X: np.ndarray, attribute: Attribute, order: np.ndarray):
         self.attribute = attribute
         values = attribute.values[order]
-        if not attribute.is_numeric:
-            by_class = np.argsort(values, kind="stable")
-            order, values = order[by_class], values[by_class]
-        self.order = order
+        classes = bins_of(values) if attribute.is_numeric else values
+        by_class = np.argsort(classes, kind="stable")
+        order, values, classes = order[by_class], values[by_class], classes[by_class]
+        self.order, n, members = order, len(order), np.bincount(classes)  # each class has a row
         low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
         center, number = X[order[0]].astype(np.float64), values - values[0]
-        sums = np.zeros((max(attribute.n_classes, 2), X.shape[1]))
+        sums, squares = np.zeros((2, len(members), X.shape[1]))
+        products = np.zeros(X.shape[1])
         for here, rows in blocks_of(X, order):
             low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
             rows = rows - center
-            if attribute.is_numeric:  # sums of the features, and of their products with the number
-                sums[0] += rows.sum(axis=0)
-                sums[1] += (rows * number[here, None]).sum(axis=0)
-            else:
-                classes, starts = np.unique(values[here], return_index=True)
-                sums[classes] += np.add.reduceat(rows, starts, axis=0)
+            present, starts = np.unique(classes[here], return_index=True)
+            sums[present] += np.add.reduceat(rows, starts, axis=0)
+            squares[present] += np.add.reduceat(rows**2, starts, axis=0)
+            if attribute.is_numeric:
+                products += (rows * number[here, None]).sum(axis=0)
         self.varies = high > low
-        n = len(order)
+        means, mean = sums / members[:, None], sums.sum(axis=0) / n
+        within = np.where(self.varies, np.maximum(squares - members[:, None] * means**2, 0.0), 0.0)
+        left = within.sum(axis=0) / max(n - len(members), 1)
+        self.between = np.zeros(X.shape[1])
         if attribute.is_numeric:
             deviation = number.std()
-            slope = (sums[1] - sums[0] * number.mean()) / n
+            slope = (products - mean * n * number.mean()) / n
             self.means = (slope / deviation if deviation > 0 else 0.0 * slope)[None]
             self.shares = np.ones(1)
+            between = members @ (means - mean) ** 2 / n
+            variance = within.sum(axis=0) / n + between
+            self.between = np.where(self.varies, np.sqrt(between), 0.0)
+            self._between_error = np.sqrt((len(members) - 1) * left / n)
+            self._left = np.maximum(variance - self.means[0] ** 2, 0.0) * n / max(n - 2, 1)
+            self._squared_errors = self._left[None] / n
         else:
-            members = np.bincount(values)  # each class has a row
-            self.means = sums[: len(members)] / members[:, None]
-            self.shares = members / n
+            self.means, self.shares = means, members / n
+            # A class of few rows may vary more than others; where it seems to vary less, that is as likely chance.
+            self._left = left
+            own = within / np.maximum(members - 1, 1)[:, None]
+            self._squared_errors = np.maximum(own, left) / members[:, None]
         self.means[:, ~self.varies] = 0.0  # not the rounding of equal numbers
 
     def along(self, units: np.ndarray) -> np.ndarray:
@@ -88,9 +107,30 @@ class Difference:
         return places.max(axis=0) - places.min(axis=0)
 
     @property
+    def raw_gaps(self) -> np.ndarray:
+        """How far the groups lie apart in each feature as measured, chance included, shape (n_features,), >= 0."""
+        return np.maximum(np.abs(self._apart(self.means)), self.between)
+
+    @property
     def gaps(self) -> np.ndarray:
-        """How far the groups lie apart in each feature, shape (n_features,), >= 0."""
-        return np.abs(self._apart(self.means))
+        """How far the groups lie apart in each feature beyond chance, shape (n_features,), >= 0.
+
+        That is the largest over pairs of groups of `less_error` of the difference of their means. Of n groups the largest of
+        n (n - 1) / 2 differences is taken, which chance alone makes larger than one: so the squared error counts
+        1 + 2 log(n (n - 1) / 2) times. Of a number it is the larger one of the slope and `between`, each less its error.
+        """
+        if self.attribute.is_numeric:
+            slope = less_error(np.abs(self.means[0]), np.sqrt(self._squared_errors[0]))
+            return np.maximum(slope, less_error(self.between, self._between_error))
+        gaps, times = np.zeros(self.means.shape[1]), largest_of(len(self.means))
+        for a in range(len(self.means) - 1):
+            apart = np.abs(self.means[a + 1 :] - self.means[a])
+            gaps = np.maximum(gaps, less_error(apart, np.sqrt(times * self._errors_beside(a))).max(axis=0))
+        return gaps
+
+    def _errors_beside(self, a: int) -> np.ndarray:
+        """Squared standard errors of the differences of class a and of each later one, shape (n_later, n_features)."""
+        return self._squared_errors[a] + self._squared_errors[a + 1 :]
 
     def directions(self, among: np.ndarray) -> np.ndarray:
         """The directions in which the groups differ in the features `among`, each as long as the groups lie apart along it.
@@ -209,6 +249,51 @@ class ConditionalDifference(Difference):
             )
         self.means = deviation * (effects if attribute.is_numeric else np.vstack([0.0 * center, effects]))
         self.means[:, ~self.varies] = 0.0
+        self.between = np.zeros(X.shape[1])  # only the slope is asked at equal relevance
+        # What labels explain of the features is left in the errors, so that they are rather too large.
+        self._covariance = np.linalg.pinv(R.T @ R)
+        self._squared_errors = deviation**2 * self._covariance[:1, :1] * self._left
+
+    def _errors_beside(self, a):
+        padded = np.pad(self._covariance, (1, 0))  # the first class is what the others are compared with
+        variance = np.diag(padded)[a] + np.diag(padded)[a + 1 :] - 2.0 * padded[a, a + 1 :]
+        return np.maximum(variance, 0.0)[:, None] * self._left
+
+
+def less_error(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Distances d that were measured with an error e, less what chance adds to them: d max(0, 1 - e^2 / d^2).
+
+    This is the positive part of the estimator of James and Stein. It is continuous in d, and hardly changes what is far larger than
+    its error.
+    """
+    ratio = np.divide(error, distance, out=np.full(np.shape(distance), np.inf), where=np.asarray(distance) > 0)
+    return distance * np.maximum(1.0 - ratio**2, 0.0)
+
+
+def largest_of(n_groups: int) -> float:
+    """How many times the squared error of one difference counts where the largest among those of so many groups is taken."""
+    return 1.0 + 2.0 * float(np.log(max(n_groups * (n_groups - 1) / 2, 1.0)))
+
+
+def bins_of(number: np.ndarray) -> np.ndarray:
+    """Bins of about equally many rows, numbered from 0: ten, or fewer where rows are few or numbers are equal."""
+    n = max(min(_BINS, len(number) // _LEAST_IN_BIN), 1)
+    edges = np.quantile(number, np.arange(1, n) / n)
+    return np.unique(np.searchsorted(edges, number), return_inverse=True)[1]
+
+
+def warn_of_small_groups(attribute: Attribute, members: np.ndarray) -> None:
+    """Say which groups are so small that even large gaps of theirs cannot be told from chance."""
+    if attribute.is_numeric or len(members) < 2:
+        return
+    errors = np.sqrt(largest_of(len(members)) * (1.0 / members + 1.0 / members.max()))
+    small = np.flatnonzero(errors > _LARGE_ERROR)
+    if len(small):
+        shown = ", ".join(f"{str(attribute.labels[k])!r}: {errors[k]:.2f}" for k in small[:5])
+        warn_caller(
+            f"sensitive attribute ({attribute.name}) has groups of few rows: gaps of theirs cannot be told from chance, and count as "
+            f"none, below so many standard deviations of a feature: {shown}. Merge them with others, or leave those rows out."
+        )
 
 
 def canonical_order(X: np.ndarray, values: np.ndarray, *, distinct: bool) -> np.ndarray:

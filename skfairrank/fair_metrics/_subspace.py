@@ -14,8 +14,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._checks import column_positions, validate_features, warn_caller
-from skfairrank._sensitive import read_attributes, read_column, said_of
-from skfairrank.fair_metrics._differences import ConditionalDifference, Difference, canonical_order
+from skfairrank._sensitive import UNKNOWN_GROUPS, crossed_attribute, read_attributes, read_column, said_of
+from skfairrank.fair_metrics._differences import (
+    ConditionalDifference,
+    Difference,
+    canonical_order,
+    warn_of_small_groups,
+)
 from skfairrank.fair_metrics._linear import (
     ACCEPTED,
     LinearFairMetric,
@@ -28,7 +33,7 @@ from skfairrank.fair_metrics._linear import (
 
 
 class SensitiveSubspaceMetric(LinearFairMetric):
-    """Distance between items that ignores sensitive directions; as a transformer, the paper's "Project" baseline.
+    r"""Distance between items that ignores sensitive directions; as a transformer, the paper's "Project" baseline.
 
     With A the orthonormal rows that span the sensitive directions and P = I - A'A, items are at distance ||P(x - x')||, and
     the cost of turning one into the other is its square, d_X(x, x') = ||P(x - x')||^2.
@@ -61,6 +66,12 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     categorical : bool, list of int or str, or None, default=None
         Whether attributes that are numbers of more than two values are codes of categories: True (all of them), False (none), or
         a list of those that are, by name or position. None takes them for amounts, and warns where they are few whole numbers.
+    crossed : bool, default=False
+        Whether the combinations of several attributes' groups are an attribute of their own beside them: what befalls only some of
+        them, say women of one race, the attributes one by one may not show. An amount makes two groups, up to its median and above.
+    unknown_groups : {"error", "leave_out"}, default="error"
+        What missing values in `sensitive_features` are. "leave_out": rows without a group are left out where groups are compared; a
+        ranker still trains on them.
     classifier : estimator, optional
         Linear classifier for bool, string, categorical or two-valued attributes; default ``LogisticRegression()`` with more
         iterations. Two classes give one direction, K > 2 classes K directions (its `coef_`).
@@ -79,9 +90,15 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     directions_ : ndarray, shape (n_directions, n_features)
         Sensitive directions as given or learned: the attack moves along them in their units.
     gaps_ : ndarray, shape (n_features,)
-        How far the groups lie apart in each feature, in feature units, >= 0: the largest difference of two groups' means; of a
-        numeric attribute the absolute change that goes with one standard deviation. Of several attributes the largest gap. Where
-        directions are given, the largest of their absolute entries; where nothing is sensitive, zero.
+        How far the groups lie apart in each feature, in feature units, >= 0, less what chance adds. The difference d of two
+        groups' means, known with the standard error e, counts as :math:`d \max(0, 1 - c e^2 / d^2)`, with
+        :math:`c = 1 + 2 \log m` for m pairs of groups, of which the largest is taken. Of a numeric attribute: the larger one of the
+        absolute change that goes with one standard deviation, and the standard deviation of the feature's means in ten bins of the
+        attribute, which sees an age that counts in the middle; each less its error. Of several attributes the largest gap.
+        With many rows the errors are nothing; a small group's gaps are taken for chance unless they are large, and a warning says
+        below what. Where directions are given, the largest of their absolute entries; where nothing is sensitive, zero.
+    raw_gaps_ : ndarray, shape (n_features,)
+        The same as measured, chance included.
     difference_shares_ : dict of str to float
         Of each attribute that was learned from, the share of the groups' squared difference of means that lies within the
         sensitive subspace, in [0, 1]. Near 0 the metric leaves nearly all of what tells the groups apart.
@@ -117,6 +134,8 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         "direction": [StrOptions({"coefficients", "difference", "conditional_difference"})],
         "scale": [StrOptions({"gap", "raw"})],
         "categorical": ["boolean", "array-like", str, numbers.Integral, None],
+        "crossed": ["boolean"],
+        "unknown_groups": [StrOptions(set(UNKNOWN_GROUPS))],
         "classifier": [HasMethods("fit"), None],
         "regressor": [HasMethods("fit"), None],
         "distinct": ["boolean"],
@@ -132,6 +151,8 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         direction="coefficients",
         scale="gap",
         categorical=None,
+        crossed=False,
+        unknown_groups="error",
         classifier=None,
         regressor=None,
         distinct=True,
@@ -143,6 +164,8 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         self.direction = direction
         self.scale = scale
         self.categorical = categorical
+        self.crossed = crossed
+        self.unknown_groups = unknown_groups
         self.classifier = classifier
         self.regressor = regressor
         self.distinct = distinct
@@ -176,7 +199,7 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         if self.directions is not None:
             directions = self._given_directions(X.shape[1])
             names = ["given"] * len(directions)
-            gaps = np.abs(directions).max(axis=0)
+            gaps = raw_gaps = np.abs(directions).max(axis=0)
         else:
             if self.sensitive_columns is not None or sensitive_features is not None:
                 learned = self._learned(X, y, sensitive_features)
@@ -188,7 +211,9 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             nothing = np.zeros((0, X.shape[1]))
             directions = np.vstack([nothing, *(rows for _, rows in learned)])
             names = [difference.attribute.name for difference, rows in learned for _ in rows]
-            gaps = np.max([np.zeros(X.shape[1]), *(difference.gaps for difference, _ in learned)], axis=0)
+            none, differences = np.zeros(X.shape[1]), [difference for difference, _ in learned]
+            gaps = np.max([none, *(one.gaps for one in differences)], axis=0)
+            raw_gaps = np.max([none, *(one.raw_gaps for one in differences)], axis=0)
         length = np.abs(directions).max(axis=1, initial=0.0)
         if ((length > 0) & ((length < 1e-100) | (length > 1e100))).any():
             raise ValueError("A sensitive direction has a length beyond 1e-100 to 1e100: rescale it.")
@@ -196,7 +221,7 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         if zero.any():
             warn_caller(f"{int(zero.sum())} of {len(zero)} sensitive directions are zero, and have no effect.")
         self.directions_ = directions[~zero]
-        self.gaps_ = gaps
+        self.gaps_, self.raw_gaps_ = gaps, raw_gaps
         self._direction_names = [name for name, is_zero in zip(names, zero, strict=True) if not is_zero]
         self.basis_ = orthonormal_rows(self.directions_, self.rank_tolerance)
         self.shrink_ = np.ones(len(self.basis_))
@@ -249,7 +274,13 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         """(difference, directions) of each attribute; directions of a sensitive column are among the others, and its own axis."""
         among = np.ones(X.shape[1], bool)
         if self.sensitive_columns is None:
-            attributes = read_attributes(sensitive_features, len(X), self.categorical)
+            attributes = read_attributes(
+                sensitive_features,
+                len(X),
+                self.categorical,
+                crossed=self.crossed,
+                unknown_groups=self.unknown_groups,
+            )
             columns = [None] * len(attributes)
         else:
             columns = self._column_positions()
@@ -259,20 +290,23 @@ class SensitiveSubspaceMetric(LinearFairMetric):
                 read_column(X[:, column].astype(np.float64), f"column {name}", is_categorical)
                 for column, name, is_categorical in zip(columns, names, said_of(names, self.categorical), strict=True)
             ]
+            if self.crossed:
+                attributes, columns = [*attributes, crossed_attribute(attributes)], [*columns, None]
         learned = []
         for column, attribute in zip(columns, attributes, strict=True):
             difference, order = self._difference(X, y, attribute)
             rows = self._directions_of(X, difference, order, among)
             if column is not None:
-                length = difference.gaps[column] if self.scale == "gap" else 1.0
-                rows = np.vstack([rows, np.eye(X.shape[1])[[column]] * (length if length > 0 else 1.0)])
+                axis = np.eye(X.shape[1])[[column]]
+                length = abs(difference.along(axis)[0]) if self.scale == "gap" else 1.0
+                rows = np.vstack([rows, axis * (length if length > 0 else 1.0)])
             learned.append((difference, rows))
         return learned
 
     def _difference(self, X, y, attribute):
         """How the groups of an attribute differ, and the rows that count, in their order."""
         if self.direction != "conditional_difference":
-            order = canonical_order(X, attribute.values.astype(np.float64), distinct=self.distinct)
+            order = self._order(X, attribute, attribute.values)
             return Difference(X, attribute, order), order
         if y is None:
             raise ValueError(
@@ -283,8 +317,16 @@ class SensitiveSubspaceMetric(LinearFairMetric):
             raise ValueError(f"y has shape {y.shape} for {len(X)} rows: give one relevance for each row.")
         levels = np.unique(y, return_inverse=True)[1]
         cells = np.unique(np.column_stack([attribute.values, levels]), axis=0, return_inverse=True)[1].reshape(-1)
-        order = canonical_order(X, cells.astype(np.float64), distinct=self.distinct)
+        order = self._order(X, attribute, cells)
         return ConditionalDifference(X, attribute, order, levels), order
+
+    def _order(self, X, attribute, values):
+        """Rows that count, those whose group is known."""
+        order = canonical_order(X, values.astype(np.float64), distinct=self.distinct)
+        order = order[attribute.is_known[order]]
+        if not attribute.is_numeric:
+            warn_of_small_groups(attribute, np.bincount(attribute.values[order]))
+        return order
 
     def _directions_of(self, X, difference, order, among):
         """Directions of one attribute, shape (n_directions, n_features), zero but in the columns `among`."""
