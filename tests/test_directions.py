@@ -46,22 +46,22 @@ def test_a_step_of_one_leads_from_group_to_group(direction):
 
 def test_gaps_are_differences_of_means_whatever_is_learned():
     for settings in ({}, {"direction": "difference"}, {"scale": "raw"}):
-        assert fit(GROUP, **settings).gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
+        assert fit(GROUP, **settings).raw_gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
 
 
 def test_offsets_and_a_memory_map_cost_no_digits(tmp_path):
     np.save(tmp_path / "X.npy", X + 1e6)
     metric = fit(GROUP, np.load(tmp_path / "X.npy", mmap_mode="r"))
-    assert metric.gaps_ == pytest.approx(np.abs(DIFFERENCE), abs=1e-10)
+    assert metric.raw_gaps_ == pytest.approx(np.abs(DIFFERENCE), abs=1e-10)
 
 
 def test_everyone_counts_once_unless_told_otherwise():
     again = np.r_[np.arange(len(X)), np.flatnonzero(GROUP == 1)[:200]]
-    assert fit(GROUP[again], X[again]).gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
+    assert fit(GROUP[again], X[again]).raw_gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
     rows, groups = X[again], GROUP[again]
     expected = np.abs(rows[groups == 1].mean(axis=0) - rows[groups == 0].mean(axis=0))
     assert np.abs(expected - np.abs(DIFFERENCE)).max() > 0.01
-    assert fit(groups, rows, distinct=False).gaps_ == pytest.approx(expected, rel=1e-12)
+    assert fit(groups, rows, distinct=False).raw_gaps_ == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_constant_feature_has_no_gap_and_no_part_in_a_direction():
@@ -80,7 +80,7 @@ def test_a_classifier_sees_a_sample_of_many_rows_and_gaps_see_all():
             return super().fit(X, y)
 
     metric = fit(GROUP, classifier=Recording(), max_rows=100)
-    assert seen == [100] and metric.gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
+    assert seen == [100] and metric.raw_gaps_ == pytest.approx(np.abs(DIFFERENCE), rel=1e-12)
     everything = fit(GROUP, classifier=Recording(), max_rows=None)
     assert seen == [100, len(X)]
     cosine = metric.directions_[0] @ everything.directions_[0]
@@ -94,7 +94,7 @@ def test_of_a_number_a_step_is_one_standard_deviation():
     age = 40 + 10 * GROUP + np.random.default_rng(1).normal(size=len(X))
     slope = np.cov(X.T, age, ddof=0)[-1, :-1] / age.std()
     metric = fit(age, direction="difference")
-    assert metric.directions_[0] == pytest.approx(slope, rel=1e-9) and metric.gaps_ == pytest.approx(
+    assert metric.directions_[0] == pytest.approx(slope, rel=1e-9) and metric.raw_gaps_ == pytest.approx(
         np.abs(slope), rel=1e-9
     )
     by_coefficients = fit(age).directions_[0]
@@ -129,7 +129,7 @@ def test_of_several_classes_the_difference_is_their_principal_directions():
     for k, v in enumerate(metric.directions_):
         unit = vectors[:, -1 - k]
         assert up_to_sign(v) == pytest.approx(up_to_sign(unit) * np.ptp(means @ unit), rel=1e-6, abs=1e-9)
-    assert metric.gaps_ == pytest.approx(np.ptp(means, axis=0), rel=1e-9)
+    assert metric.raw_gaps_ == pytest.approx(np.ptp(means, axis=0), rel=1e-9)
     assert metric.difference_shares_["attribute 0"] == pytest.approx(held[1], rel=1e-6)
 
 
@@ -170,7 +170,7 @@ def test_sensitive_columns_have_gaps_and_units():
     metric = SensitiveSubspaceMetric(sensitive_columns=[0, 1], direction="difference").fit(rows)
     slope = np.cov(rows.T, age, ddof=0)[-1, :-1] / age.std()
     difference = rows[sex == 1].mean(axis=0) - rows[sex == 0].mean(axis=0)
-    assert metric.gaps_ == pytest.approx(np.maximum(np.abs(slope), np.abs(difference)), rel=1e-9)
+    assert metric.raw_gaps_ == pytest.approx(np.maximum(np.abs(slope), np.abs(difference)), rel=1e-9)
     rest = np.array([0, 0, 1, 1, 1])
     expected = [slope * rest, [age.std(), 0, 0, 0, 0], difference * rest, [0, 1, 0, 0, 0]]
     assert metric.directions_ == pytest.approx(np.array(expected), rel=1e-9, abs=1e-12)

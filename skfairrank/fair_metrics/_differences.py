@@ -42,8 +42,8 @@ class Difference:
         Of classes: their mean rows, about a row that they share. Of a number: one row, the covariance of the features with the
         number divided by its standard deviation, which is the change of the features that goes with one standard deviation.
     between : ndarray, shape (n_features,)
-        Of a number: the standard deviation of a feature's means in ten bins of it, which also sees what goes up and down again. Of
-        classes zero.
+        Of a number: the standard deviation of a feature's means in ten bins of it, which also sees what goes up and down again.
+        Of classes zero.
     varies : ndarray of bool, shape (n_features,)
         Which features are no constant.
     """
@@ -263,8 +263,8 @@ class ConditionalDifference(Difference):
 def less_error(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Distances d that were measured with an error e, less what chance adds to them: d max(0, 1 - e^2 / d^2).
 
-    This is the positive part of the estimator of James and Stein. It is continuous in d, and hardly changes what is far larger than
-    its error.
+    This is the positive part of the estimator of James and Stein. It is continuous in d, and hardly changes what is far larger
+    than its error.
     """
     ratio = np.divide(error, distance, out=np.full(np.shape(distance), np.inf), where=np.asarray(distance) > 0)
     return distance * np.maximum(1.0 - ratio**2, 0.0)
@@ -284,15 +284,15 @@ def bins_of(number: np.ndarray) -> np.ndarray:
 
 def warn_of_small_groups(attribute: Attribute, members: np.ndarray) -> None:
     """Say which groups are so small that even large gaps of theirs cannot be told from chance."""
-    if attribute.is_numeric or len(members) < 2:
+    if len(members) < 2:
         return
     errors = np.sqrt(largest_of(len(members)) * (1.0 / members + 1.0 / members.max()))
     small = np.flatnonzero(errors > _LARGE_ERROR)
     if len(small):
         shown = ", ".join(f"{str(attribute.labels[k])!r}: {errors[k]:.2f}" for k in small[:5])
         warn_caller(
-            f"sensitive attribute ({attribute.name}) has groups of few rows: gaps of theirs cannot be told from chance, and count as "
-            f"none, below so many standard deviations of a feature: {shown}. Merge them with others, or leave those rows out."
+            f"sensitive attribute ({attribute.name}) has groups of few rows, whose gaps below so many standard deviations of a "
+            f"feature cannot be told from chance and count as none: {shown}. Merge them with others, or leave those rows out."
         )
 
 

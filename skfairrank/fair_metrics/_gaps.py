@@ -8,21 +8,33 @@ without a unit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from skfairrank._checks import warn_caller
 from skfairrank._sensitive import Attribute
+from skfairrank.fair_metrics._differences import Difference, bins_of, less_error
 
 __all__ = ["GAPS", "column_gap"]
 
 # Chance alone makes groups differ in the shares of categories. Above this total variation distance it is told.
 _BY_CHANCE = 0.1
+# By chance alone the Kolmogorov-Smirnov distance of two groups of m and n rows has this mean, times sqrt(1 / m + 1 / n), and this
+# standard deviation beside its mean (Kolmogorov's distribution). The share is also near that of total variation distances.
+_MEAN_OF_KOLMOGOROV, _SPREAD = 0.8687, 0.3
 
 
-def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *, is_categorical: bool, name) -> float:
+class Gap(NamedTuple):
+    """The gap in a column less its error, and as measured."""
+
+    value: float
+    raw: float
+
+
+def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *, is_categorical: bool, name) -> Gap:
     """The largest gap that one of the attributes has in a column.
 
     Parameters
@@ -31,6 +43,7 @@ def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *,
         Numbers, bools or categories. What is missing is looked at as well: the gap of a column is at least that of the indicator
         of its missing values. Among categories, missing is one more.
     attributes : iterable of Attribute
+        Rows of unknown group are left out.
     kind : {"standardized", "ks"}
         See `skfairrank.GapBoostingRanker`.
     is_categorical : bool
@@ -40,87 +53,97 @@ def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *,
 
     Returns
     -------
-    gap : float, >= 0
+    gap : Gap
     """
     measure = GAPS[kind]
     if is_categorical:
         codes = pd.factorize(column, use_na_sentinel=False)[0]
         _warn_of_rare_categories(codes, attributes, name)
-        return max(measure.of_categories(codes, attribute) for attribute in attributes)
+        known = [(pd.factorize(codes[one.is_known])[0], one.take(one.is_known)) for one in attributes]
+        return _largest(measure.of_categories(*pair) for pair in known)
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     present = ~np.isnan(values)
     if np.isinf(values).any():  # what lies beyond all numbers counts like the farthest of them
         finite = values[np.isfinite(values)]
         low, high = (finite.min(), finite.max()) if len(finite) else (-1.0, 1.0)
         values = np.nan_to_num(values, nan=np.nan, neginf=low, posinf=high)
-    gaps = [0.0]
+    gaps = [Gap(0.0, 0.0)]
     for attribute in attributes:
-        if not present.all():
-            gaps.append(measure.of_numbers(present.astype(np.float64), attribute.values, attribute.is_numeric))
-        if present.any():
-            gaps.append(measure.of_numbers(values[present], attribute.values[present], attribute.is_numeric))
-    return max(gaps)
+        rows = np.flatnonzero(attribute.is_known)
+        if not present[rows].all():
+            gaps.append(measure.of_numbers(present[rows].astype(np.float64), attribute.take(rows)))
+        rows = rows[present[rows]]
+        if len(rows):
+            gaps.append(measure.of_numbers(values[rows], attribute.take(rows)))
+    return _largest(gaps)
 
 
 class Standardized:
     """Gaps in standard deviations of the column."""
 
     @staticmethod
-    def of_numbers(values: np.ndarray, attribute: np.ndarray, is_numeric: bool) -> float:
-        """The largest difference of two groups' means, or what goes with one standard deviation of a number: |correlation|."""
+    def of_numbers(values: np.ndarray, attribute: Attribute) -> Gap:
+        """That of `Difference`: of two groups' means, or along one standard deviation of a number, or between its bins."""
         values = _scaled(values)
         deviation = values.std()
         if deviation == 0:
-            return 0.0
-        if is_numeric:
-            return _correlation(values, attribute)
-        _, codes, members = np.unique(attribute, return_inverse=True, return_counts=True)
-        means = np.bincount(codes, weights=values - values.mean()) / members
-        return float((means.max() - means.min()) / deviation)
+            return Gap(0.0, 0.0)
+        if attribute.is_numeric:
+            attribute = replace(attribute, values=_scaled(attribute.values))
+        else:  # some groups may have no row here
+            attribute = replace(attribute, values=np.unique(attribute.values, return_inverse=True)[1])
+        difference = Difference(values[:, None], attribute, np.arange(len(values)))
+        most = 1.0 if attribute.is_numeric else np.inf  # a correlation, up to rounding
+        return Gap(*(min(float(gap[0] / deviation), most) for gap in (difference.gaps, difference.raw_gaps)))
 
     @staticmethod
-    def of_categories(codes: np.ndarray, attribute: Attribute) -> float:
+    def of_categories(codes: np.ndarray, attribute: Attribute) -> Gap:
         """That of the indicator of those categories which tell two groups apart best.
 
         Their share differs by the total variation distance of the two groups; it is divided by the standard deviation of the
         indicator. So a column of two categories has the gap of the same column written as 0 and 1. Of a number: the root of the
-        share of its variance that lies between categories (the correlation ratio), which of two categories is the |correlation|.
+        share of its variance that lies between categories (the correlation ratio), and the largest correlation of scores of the
+        categories and of ten bins of the number; each less the value that chance alone would give it.
         """
         if attribute.is_numeric:
-            deviations, members = attribute.values - attribute.values.mean(), np.bincount(codes)
-            total = float(deviations @ deviations)
-            between = float(np.sum(np.bincount(codes, weights=deviations) ** 2 / members))
-            return float(np.sqrt(min(between / total, 1.0))) if total > 0 else 0.0
-        shares, overall = _shares(codes, attribute.values)
-        gap = 0.0
-        for a, b in _pairs(shares.shape[1]):
-            higher = shares[:, a] > shares[:, b]
-            share = float(overall[higher].sum())
-            if 0 < share < 1:
-                gap = max(gap, _total_variation(shares[:, a], shares[:, b]) / float(np.sqrt(share * (1 - share))))
-        return gap
+            return _correlation_of_categories(codes, attribute.values)
+        shares, members = _shares(codes, attribute.values)
+        overall, distances, units = np.bincount(codes) / len(codes), [], []
+        for a, b in _pairs(len(members)):
+            share = float(overall[shares[:, a] > shares[:, b]].sum())
+            units.append(float(np.sqrt(share * (1 - share))) if 0 < share < 1 else np.inf)
+            distances.append(_total_variation(shares[:, a], shares[:, b]))
+        return _largest_of_pairs(distances, _spread(codes) * _of_members(members), units)
 
 
 class KolmogorovSmirnov:
-    """Distances of distributions, between 0 and 1; the groups of a number are the rows above its median, and the others."""
+    """Distances of distributions, between 0 and 1.
+
+    A number makes two groups in two ways: rows above its median and the others, and rows far from its median and the others.
+    """
 
     @staticmethod
-    def of_numbers(values: np.ndarray, attribute: np.ndarray, is_numeric: bool) -> float:
+    def of_numbers(values: np.ndarray, attribute: Attribute) -> Gap:
         """The Kolmogorov-Smirnov distance, the largest of those of two groups."""
-        groups = _halves(attribute) if is_numeric else attribute
-        _, codes, members = np.unique(groups, return_inverse=True, return_counts=True)
         _, places = np.unique(values, return_inverse=True)
-        counts = np.zeros((places.max() + 1, len(members)))
-        np.add.at(counts, (places, codes), 1.0)
-        below = np.cumsum(counts, axis=0) / members
-        return float((below.max(axis=1) - below.min(axis=1)).max())
+        gaps = []
+        for groups in _as_groups(attribute):
+            shares, members = _shares(places, groups)
+            below = np.cumsum(shares, axis=0)
+            distances = [float(np.abs(below[:, a] - below[:, b]).max()) for a, b in _pairs(len(members))]
+            errors = min(_MEAN_OF_KOLMOGOROV, _spread(places)) * _of_members(members)
+            gaps.append(_largest_of_pairs(distances, errors))
+        return _largest(gaps)
 
     @staticmethod
-    def of_categories(codes: np.ndarray, attribute: Attribute) -> float:
+    def of_categories(codes: np.ndarray, attribute: Attribute) -> Gap:
         """The total variation distance, half of the sum of the differences of shares; the largest of those of two groups."""
-        groups = _halves(attribute.values) if attribute.is_numeric else attribute.values
-        shares, _ = _shares(codes, groups)
-        return max((_total_variation(shares[:, a], shares[:, b]) for a, b in _pairs(shares.shape[1])), default=0.0)
+        gaps = []
+        for groups in _as_groups(attribute):
+            shares, members = _shares(codes, groups)
+            distances = [_total_variation(shares[:, a], shares[:, b]) for a, b in _pairs(len(members))]
+            gaps.append(_largest_of_pairs(distances, _spread(codes) * _of_members(members)))
+        return _largest(gaps)
 
 
 GAPS: dict[str, Any] = {"standardized": Standardized, "ks": KolmogorovSmirnov}
@@ -133,25 +156,65 @@ def _scaled(values: np.ndarray) -> np.ndarray:
     return (values - low) / (high - low) if high > low else np.zeros_like(values)
 
 
-def _correlation(values: np.ndarray, number: np.ndarray) -> float:
-    number = _scaled(number)
-    a, b = values - values.mean(), number - number.mean()
-    length = float(np.sqrt((a @ a) * (b @ b)))
-    return min(abs(float(a @ b)) / length, 1.0) if length > 0 else 0.0
+def _correlation_of_categories(codes: np.ndarray, number: np.ndarray) -> Gap:
+    n, members, deviations = len(codes), np.bincount(codes), _scaled(number) - _scaled(number).mean()
+    total = float(deviations @ deviations)
+    if total == 0:
+        return Gap(0.0, 0.0)
+    between = float(np.sum(np.bincount(codes, weights=deviations) ** 2 / members))
+    bins = bins_of(number)
+    table = np.zeros((len(members), bins.max() + 1))
+    np.add.at(table, (codes, bins), 1.0 / n)
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    residuals = (table - np.outer(rows, columns)) / np.sqrt(np.outer(rows, columns))
+    found = np.minimum([np.sqrt(between / total), np.linalg.norm(residuals, 2)], 1.0)
+    # By chance alone the squares have about these means; of scores the mean is below the whole chi-squared, and below its edge.
+    free, free_bins = len(members) - 1, len(columns) - 1
+    chance = np.array([free, min(free * free_bins, (np.sqrt(free) + np.sqrt(free_bins)) ** 2)]) / max(n - 1, 1)
+    return Gap(float(less_error(found, np.sqrt(chance)).max()), float(found.max()))
 
 
-def _halves(number: np.ndarray) -> np.ndarray:
-    """Whether a number is above its median; where none is, as of many equal large ones, whether it is below."""
-    above = number > np.median(number)
-    return above if above.any() else number < np.median(number)
+def _as_groups(attribute: Attribute) -> list[np.ndarray]:
+    if not attribute.is_numeric:
+        return [attribute.values]
+    far = replace(attribute, values=np.abs(attribute.values - np.median(attribute.values)))
+    return [attribute.as_groups().values, far.as_groups().values]
 
 
 def _shares(codes: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of the categories in each group, (n_categories, n_groups), and among all rows."""
+    """Shares of the categories in each group, (n_categories, n_groups), and how many rows each group has."""
     _, of_group, members = np.unique(groups, return_inverse=True, return_counts=True)
     counts = np.zeros((codes.max() + 1, len(members)))
     np.add.at(counts, (codes, of_group), 1.0)
-    return counts / members, counts.sum(axis=1) / len(codes)
+    return counts / members, members
+
+
+def _spread(codes: np.ndarray) -> float:
+    """The mean total variation distance of two groups drawn at random is about this times sqrt(1 / m + 1 / n).
+
+    That is the sum over categories of sqrt(share (1 - share) / (2 pi)), half the mean of the difference of their shares.
+    """
+    share = np.bincount(codes) / len(codes)
+    return float(np.sqrt(share * (1 - share)).sum()) / float(np.sqrt(2 * np.pi))
+
+
+def _of_members(members: np.ndarray) -> np.ndarray:
+    """sqrt(1 / m + 1 / n) of each pair of groups."""
+    return np.array([np.sqrt(1 / members[a] + 1 / members[b]) for a, b in _pairs(len(members))])
+
+
+def _largest_of_pairs(distances: list, errors: np.ndarray, units=1.0) -> Gap:
+    """The largest of the distances less their errors; of m of them the largest is to be expected above their mean."""
+    if not len(distances):
+        return Gap(0.0, 0.0)
+    errors = errors * (1.0 + _SPREAD * np.sqrt(2.0 * np.log(len(errors))))
+    found = np.array(distances)
+    return Gap(float((less_error(found, errors) / units).max()), float((found / units).max()))
+
+
+def _largest(gaps: Iterable[Gap]) -> Gap:
+    gaps = list(gaps)
+    return Gap(max(gap.value for gap in gaps), max(gap.raw for gap in gaps))
 
 
 def _total_variation(p: np.ndarray, q: np.ndarray) -> float:
@@ -163,25 +226,17 @@ def _pairs(n: int):
 
 
 def _warn_of_rare_categories(codes: np.ndarray, attributes: Iterable[Attribute], name) -> None:
-    """Say so where categories are so many for the rows that groups would differ in their shares by chance.
-
-    The mean total variation distance of two groups that are drawn at random is about the sum over categories of
-    sqrt((1 / n_A + 1 / n_B) share (1 - share) / (2 pi)).
-    """
-    share = np.bincount(codes) / len(codes)
-    spread = float(np.sqrt(share * (1 - share)).sum()) / np.sqrt(2 * np.pi)
+    """Say so where categories are so many for the rows that groups would differ in their shares by chance."""
     for attribute in attributes:
         if attribute.is_numeric:
-            members = np.full(2, len(codes) / 2)
+            members = np.full(2, attribute.is_known.sum() / 2)
         else:
-            members = np.sort(np.bincount(attribute.values))
-        if len(members) < 2:
-            continue
-        expected = min(spread * float(np.sqrt(1 / members[0] + 1 / members[-1])), 1.0)
+            members = np.sort(np.bincount(attribute.values[attribute.is_known]))
+        expected = min(_spread(codes) * float(np.sqrt(1 / members[0] + 1 / members[-1])), 1.0)
         if expected > _BY_CHANCE:
             warn_caller(
-                f"Column {name!r} of X has {len(share)} categories in {len(codes)} rows: chance alone makes the groups of "
-                f"{attribute.name} differ by about {expected:.2f} in total variation (1 is the most), and its gap is too large "
-                "by about that. Merge rare categories."
+                f"Column {name!r} of X has {codes.max() + 1} categories in {len(codes)} rows: chance alone makes the groups of "
+                f"{attribute.name} differ by about {expected:.2f} in total variation (1 is the most), and a gap below that "
+                "counts as none. Merge rare categories."
             )
             return

@@ -67,11 +67,12 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         Whether attributes that are numbers of more than two values are codes of categories: True (all of them), False (none), or
         a list of those that are, by name or position. None takes them for amounts, and warns where they are few whole numbers.
     crossed : bool, default=False
-        Whether the combinations of several attributes' groups are an attribute of their own beside them: what befalls only some of
-        them, say women of one race, the attributes one by one may not show. An amount makes two groups, up to its median and above.
+        Whether the combinations of several attributes' groups are an attribute of their own beside them: what befalls only some
+        of them, say women of one race, the attributes one by one may not show. An amount makes two groups, up to its median and
+        above.
     unknown_groups : {"error", "leave_out"}, default="error"
-        What missing values in `sensitive_features` are. "leave_out": rows without a group are left out where groups are compared; a
-        ranker still trains on them.
+        What missing values in `sensitive_features` are. "leave_out": rows without a group are left out where groups are compared;
+        a ranker still trains on them.
     classifier : estimator, optional
         Linear classifier for bool, string, categorical or two-valued attributes; default ``LogisticRegression()`` with more
         iterations. Two classes give one direction, K > 2 classes K directions (its `coef_`).
@@ -92,9 +93,9 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     gaps_ : ndarray, shape (n_features,)
         How far the groups lie apart in each feature, in feature units, >= 0, less what chance adds. The difference d of two
         groups' means, known with the standard error e, counts as :math:`d \max(0, 1 - c e^2 / d^2)`, with
-        :math:`c = 1 + 2 \log m` for m pairs of groups, of which the largest is taken. Of a numeric attribute: the larger one of the
-        absolute change that goes with one standard deviation, and the standard deviation of the feature's means in ten bins of the
-        attribute, which sees an age that counts in the middle; each less its error. Of several attributes the largest gap.
+        :math:`c = 1 + 2 \log m` for m pairs of groups, of which the largest is taken. Of a numeric attribute: the larger one of
+        the absolute change that goes with one standard deviation, and the standard deviation of the feature's means in ten bins of
+        the attribute, which sees an age that counts in the middle; each less its error. Of several attributes the largest gap.
         With many rows the errors are nothing; a small group's gaps are taken for chance unless they are large, and a warning says
         below what. Where directions are given, the largest of their absolute entries; where nothing is sensitive, zero.
     raw_gaps_ : ndarray, shape (n_features,)

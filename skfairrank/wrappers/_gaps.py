@@ -11,7 +11,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfairrank._checks import names_queries, warn_caller
-from skfairrank._sensitive import read_attributes
+from skfairrank._sensitive import UNKNOWN_GROUPS, read_attributes
+from skfairrank.fair_metrics._differences import warn_of_small_groups
 from skfairrank.fair_metrics._gaps import GAPS, column_gap
 from skfairrank.wrappers._base import library_of
 from skfairrank.wrappers._library import NEGLIGIBLE, columns_of, parameters_of
@@ -36,22 +37,33 @@ class GapBoostingRanker(QueryRanker):
         How far groups lie apart in a column; of several groups and attributes the largest gap of two groups counts.
 
         - "standardized": the difference of two groups' means, in standard deviations of the column (over all rows). Of a numeric
-          attribute: the absolute correlation. Of a column of categories: the gap of the indicator of those categories that tell
-          two groups apart best, which differs by their total variation distance; of a numeric attribute the correlation ratio. So
-          a category of two values has the gap of the same column written as 0 and 1.
+          attribute: the absolute correlation, or where that is larger the correlation ratio over ten bins of the attribute. Of a
+          column of categories: the gap of the indicator of those categories that tell two groups apart best, which differs by
+          their total variation distance; of a numeric attribute the correlation ratio, or the largest correlation of scores of
+          categories and bins. So a category of two values has the gap of the same column written as 0 and 1.
         - "ks": the Kolmogorov-Smirnov distance of two groups' distributions, which no monotone transformation of the column
           changes, as trees aren't changed by one; for categories the total variation distance. A numeric attribute makes two
-          groups, above its median and not. In [0, 1], while a standardized gap may be 2 and more: the same strength does less.
+          groups twice: above its median and not, and far from its median and not. In [0, 1], while a standardized gap may be 2
+          and more: the same strength does less.
     categorical : bool, list of int or str, or None, default=None
         Whether `sensitive_features` that are numbers of more than two values are codes of categories, as in
         `SensitiveSubspaceMetric`.
+    crossed : bool, default=False
+        Whether the combinations of several attributes' groups count beside them, as in `SensitiveSubspaceMetric`.
+    unknown_groups : {"error", "leave_out"}, default="error"
+        What missing values in `sensitive_features` are. "leave_out": the gaps are those of the other rows, and trees are grown on
+        all.
 
     Attributes
     ----------
     gaps_ : Series of float, shape (n_features,)
         The gap of each column, >= 0, by name, or by position where X has no names. Where values are missing, the larger one of
         the gap among the rows that have a value, and that of the indicator of missing values; among categories missing is one
-        more. A constant column has the gap 0.
+        more. A constant column has the gap 0. Each gap is less what chance adds to it: standardized ones as in
+        `SensitiveSubspaceMetric`; of the others the distance d of two groups counts as :math:`d \max(0, 1 - e^2 / d^2)`, with e
+        what chance alone would make it (the largest of several is larger by chance).
+    raw_gaps_ : Series of float, shape (n_features,)
+        The same as measured, chance included.
     weights_ : Series of float, shape (n_features,)
         ``exp(-strength * gaps_)``. A user's own weights in the model's parameters are multiplied by these.
     estimator_, n_queries_, n_features_in_, feature_names_in_
@@ -97,13 +109,26 @@ class GapBoostingRanker(QueryRanker):
         "strength": [Interval(numbers.Real, 0, None, closed="left")],
         "gap": [StrOptions(set(GAPS))],
         "categorical": ["boolean", "array-like", str, numbers.Integral, None],
+        "crossed": ["boolean"],
+        "unknown_groups": [StrOptions(set(UNKNOWN_GROUPS))],
     }
 
-    def __init__(self, estimator, *, strength=5.0, gap="standardized", categorical=None):
+    def __init__(
+        self,
+        estimator,
+        *,
+        strength=5.0,
+        gap="standardized",
+        categorical=None,
+        crossed=False,
+        unknown_groups="error",
+    ):
         super().__init__(estimator)
         self.strength = strength
         self.gap = gap
         self.categorical = categorical
+        self.crossed = crossed
+        self.unknown_groups = unknown_groups
 
     @names_queries
     @_fit_context(prefer_skip_nested_validation=False)
@@ -160,11 +185,17 @@ class GapBoostingRanker(QueryRanker):
                 f"{name} samples columns ({sampling}): where it draws none but columns with gaps it splits these, whatever "
                 "their weight. Leave that parameter out."
             )
-        owner = "GapBoostingRanker"
-        attributes = read_attributes(sensitive_features, queries.n_rows, self.categorical, owner=owner)
+        attributes = read_attributes(
+            sensitive_features,
+            queries.n_rows,
+            self.categorical,
+            crossed=self.crossed,
+            unknown_groups=self.unknown_groups,
+            owner="GapBoostingRanker",
+        )
         attributes = [dataclasses.replace(one, values=queries.group(one.values)) for one in attributes]
         self._column_names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        self._gap_of_column = self._measured(X, attributes, estimator, arguments)
+        self._gap_of_column, self._raw_gap_of_column = self._measured(X, attributes, estimator, arguments)
         self._weight_of_column = np.exp(-self.strength * self._gap_of_column)
         if self.strength == 0:
             return arguments
@@ -181,15 +212,22 @@ class GapBoostingRanker(QueryRanker):
         return pd.Series(self._gap_of_column, index=self._column_names, name="gap")
 
     @property
+    def raw_gaps_(self) -> pd.Series:
+        return pd.Series(self._raw_gap_of_column, index=self._column_names, name="gap")
+
+    @property
     def weights_(self) -> pd.Series:
         return pd.Series(self._weight_of_column, index=self._column_names, name="gap")
 
     def _measured(self, X, attributes, estimator, arguments) -> np.ndarray:
-        """The gap of each column, shape (n_features,)."""
-        gaps, differing = np.zeros(X.shape[1]), []
+        """The gap of each column, and as measured, shape (2, n_features)."""
+        gaps, differing = np.zeros((2, X.shape[1])), []
         for attribute in attributes:
-            if attribute.values.min() < attribute.values.max():
+            known = attribute.values[attribute.is_known]
+            if known.min() < known.max():
                 differing.append(attribute)
+                if not attribute.is_numeric:
+                    warn_of_small_groups(attribute, np.bincount(known))
             else:
                 warn_caller(
                     f"sensitive attribute ({attribute.name}) has one value only: no column has a gap by it. Leave it out, or "
@@ -203,5 +241,5 @@ class GapBoostingRanker(QueryRanker):
             is_named = bool(named & {j, name})
             column = column if is_named else library.as_seen(column, parameters)
             is_categorical = is_named or not pd.api.types.is_numeric_dtype(column.dtype)
-            gaps[j] = column_gap(column, differing, self.gap, is_categorical=is_categorical, name=name)
+            gaps[:, j] = column_gap(column, differing, self.gap, is_categorical=is_categorical, name=name)
         return gaps
