@@ -160,11 +160,16 @@ def test_steps_along_directions_by_definition():
 
 
 def test_steps_of_gaps_by_definition():
-    """The groups' gap: the difference of their means."""
+    """The groups' gap: the difference d of their means, of which (1 - e^2 / d^2) counts."""
     found = tables(Hypotheticals(gaps=True, gap_radius=2.0, steps=[1.0]), X, sensitive_features=GROUP)
-    gap = np.abs(X[GROUP == 1].mean(axis=0) - X[GROUP == 0].mean(axis=0))
-    assert list(found) == [f"feature {j}, +1 gaps" for j in range(3)]
-    for j, table in enumerate(found.values()):
+    parts = X[GROUP == 0], X[GROUP == 1]
+    gap = np.abs(parts[1].mean(axis=0) - parts[0].mean(axis=0))
+    own = np.stack([part.var(axis=0, ddof=1) for part in parts])
+    pooled = sum((len(part) - 1) * variance for part, variance in zip(parts, own)) / (len(X) - 2)
+    error = np.maximum(own, pooled) / [[len(part)] for part in parts]
+    gap = np.maximum(gap - error.sum(axis=0) / gap, 0)
+    assert list(found) == [f"feature {j}, +1 gaps" for j in np.flatnonzero(gap)]
+    for j, table in zip(np.flatnonzero(gap), found.values(), strict=True):
         np.testing.assert_allclose(table, X + 2 * gap[j] * np.eye(3)[j], rtol=1e-12)
 
 

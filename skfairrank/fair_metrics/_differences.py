@@ -19,7 +19,7 @@ _LOOK = 5000
 _LEAST_ROWS, _LEAST_MEMBERS = 30, 5
 _BLOCK = 1 << 14  # rows at once
 # In standard deviations of a feature: groups of which smaller gaps are taken for chance are warned of.
-_LARGE_ERROR = 0.5
+_LARGE_ERROR = 0.7
 # A number is also looked at in so many bins of equally many rows, of which each has at least so many.
 _BINS, _LEAST_IN_BIN = 10, 5
 # Of the hash of a row (SplitMix64).

@@ -94,8 +94,8 @@ class SensitiveSubspaceMetric(LinearFairMetric):
         How far the groups lie apart in each feature, in feature units, >= 0, less what chance adds. The difference d of two
         groups' means, known with the standard error e, counts as :math:`d \max(0, 1 - c e^2 / d^2)`, with
         :math:`c = 1 + 2 \log m` for m pairs of groups, of which the largest is taken. Of a numeric attribute: the larger one of
-        the absolute change that goes with one standard deviation, and the standard deviation of the feature's means in ten bins of
-        the attribute, which sees an age that counts in the middle; each less its error. Of several attributes the largest gap.
+        the absolute change that goes with one standard deviation, and the standard deviation of the feature's means in ten bins,
+        which sees an age that counts in the middle; each less its error. Of several attributes the largest gap.
         With many rows the errors are nothing; a small group's gaps are taken for chance unless they are large, and a warning says
         below what. Where directions are given, the largest of their absolute entries; where nothing is sensitive, zero.
     raw_gaps_ : ndarray, shape (n_features,)
