@@ -101,7 +101,7 @@ class GapBoostingRanker(QueryRanker):
     >>> ranker = GapBoostingRanker(model, strength=5.0)
     >>> ranker = ranker.fit(task.data, task.target.astype(int), qid=task.qid, sensitive_features=task.sensitive_features)
     >>> ranker.gaps_.round(1).tolist()  # of three marks of one skill, lowered for a group by 1.5, 1.5 and .5, and two others
-    [1.2, 1.2, 0.6, 0.1, 0.2]
+    [1.2, 1.2, 0.6, 0.0, 0.2]
     """
 
     _parameter_constraints = {
