@@ -113,7 +113,7 @@ class Standardized:
             share = float(overall[shares[:, a] > shares[:, b]].sum())
             units.append(float(np.sqrt(share * (1 - share))) if 0 < share < 1 else np.inf)
             distances.append(_total_variation(shares[:, a], shares[:, b]))
-        return _largest_of_pairs(distances, _spread(codes) * _of_members(members), units)
+        return _largest_of_pairs(distances, _chance(codes, members), units)
 
 
 class KolmogorovSmirnov:
@@ -129,9 +129,9 @@ class KolmogorovSmirnov:
         gaps = []
         for groups in _as_groups(attribute):
             shares, members = _shares(places, groups)
-            below = np.cumsum(shares, axis=0)
-            distances = [float(np.abs(below[:, a] - below[:, b]).max()) for a, b in _pairs(len(members))]
-            errors = min(_MEAN_OF_KOLMOGOROV, _spread(places)) * _of_members(members)
+            below = np.cumsum(shares.T, axis=1)
+            distances = [float(np.abs(below[a] - below[b]).max()) for a, b in _pairs(len(members))]
+            errors = np.minimum(_MEAN_OF_KOLMOGOROV * _of_members(members), _chance(places, members))
             gaps.append(_largest_of_pairs(distances, errors))
         return _largest(gaps)
 
@@ -142,7 +142,7 @@ class KolmogorovSmirnov:
         for groups in _as_groups(attribute):
             shares, members = _shares(codes, groups)
             distances = [_total_variation(shares[:, a], shares[:, b]) for a, b in _pairs(len(members))]
-            gaps.append(_largest_of_pairs(distances, _spread(codes) * _of_members(members)))
+            gaps.append(_largest_of_pairs(distances, _chance(codes, members)))
         return _largest(gaps)
 
 
@@ -189,13 +189,16 @@ def _shares(codes: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return counts / members, members
 
 
-def _spread(codes: np.ndarray) -> float:
-    """The mean total variation distance of two groups drawn at random is about this times sqrt(1 / m + 1 / n).
+def _chance(codes: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Mean total variation distance of each pair of groups if rows belonged to groups by chance.
 
-    That is the sum over categories of sqrt(share (1 - share) / (2 pi)), half the mean of the difference of their shares.
+    It is half the mean of the difference of their shares, summed over categories: sqrt(2 / pi share (1 - share) (1 / m + 1 / n))
+    of groups of m and n rows. A category of a single row differs by twice its share.
     """
     share = np.bincount(codes) / len(codes)
-    return float(np.sqrt(share * (1 - share)).sum()) / float(np.sqrt(2 * np.pi))
+    several = share[share * len(codes) > 1.5]
+    spread = np.sqrt(several * (1 - several)).sum() / np.sqrt(2 * np.pi)
+    return np.minimum(spread * _of_members(members) + (1.0 - several.sum()), 1.0)
 
 
 def _of_members(members: np.ndarray) -> np.ndarray:
@@ -232,7 +235,7 @@ def _warn_of_rare_categories(codes: np.ndarray, attributes: Iterable[Attribute],
             members = np.full(2, attribute.is_known.sum() / 2)
         else:
             members = np.sort(np.bincount(attribute.values[attribute.is_known]))
-        expected = min(_spread(codes) * float(np.sqrt(1 / members[0] + 1 / members[-1])), 1.0)
+        expected = _chance(codes, members[[0, -1]])[0]
         if expected > _BY_CHANCE:
             warn_caller(
                 f"Column {name!r} of X has {codes.max() + 1} categories in {len(codes)} rows: chance alone makes the groups of "
