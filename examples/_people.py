@@ -7,15 +7,23 @@ groups is that of the sorted lists.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from _systems import BASELINE, PROJECT, RANDOM, sharpened
 from paper import Experiment, Side, make_systems
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skfairrank import GapBoostingRanker, PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import (
+    AveragingRanker,
+    GapBoostingRanker,
+    PlackettLuceRanker,
+    QueryRanker,
+    SensitiveSubspaceMetric,
+    SenSTIRRanker,
+)
 from skfairrank.datasets import make_hiring_ranking
 from skfairrank.metrics import kendall_tau_score, ndcg_score, stochastic_ndcg_score
 from skfairrank.plackett_luce import expected_exposure
@@ -23,6 +31,7 @@ from skfairrank.plackett_luce import expected_exposure
 COEFFICIENTS, DIFFERENCE, GAPS = "SenSTIR, coefficients", "SenSTIR, difference", "SenSTIR, gaps"
 DROP_SEX, DROP_FAMILY = "Drop sex", "Drop sex, relationship and marital status"
 DROP_MARKS = "Drop marks 1 and 2"
+DROP_AND_MERGE, AVERAGED = "Drop sex, merge spouses", "Averaged over the twin"
 DEFAULT_ASCENT, DEFAULT_GAPS = "SenSTIRRanker()", 'SenSTIRRanker(adversary="gaps")'
 
 # The fair adversary of each: what of the group a hypothetical person may change.
@@ -50,10 +59,13 @@ class PeopleExperiment(Experiment):
         True relevances of the test rows, without the bias of the labels.
     X_twin : ndarray of float, shape (n_training_rows, n_features), or None
         The twins of the training people. `X_hypothetical` are those of the test people.
+    merge : transformer, or None
+        Merges categories that tell the group, and leaves its columns out.
     """
 
     merit: np.ndarray | None = None
     X_twin: np.ndarray | None = None
+    merge: FunctionTransformer | None = None
 
 
 # Census income
@@ -84,8 +96,32 @@ def census_experiment(people, seed: int) -> PeopleExperiment:
     )
 
 
-def census_systems(experiment: Experiment, seed: int):
+def merged_spouses(X, feature_names):
+    """Husbands and wives are spouses, and sex is left out."""
+    husband, wife, *sex = _columns_of_spouses(feature_names)
+    merged = np.array(X)
+    merged[:, husband] += merged[:, wife]
+    return np.delete(merged, [wife, *sex], axis=1)
+
+
+def exchanged_sex(X, feature_names):
+    """Everybody's twin of the other sex."""
+    husband, wife, female, male = _columns_of_spouses(feature_names)
+    exchanged = np.array(X)
+    exchanged[:, [husband, wife, female, male]] = exchanged[:, [wife, husband, male, female]]
+    return exchanged
+
+
+def _columns_of_spouses(feature_names) -> list[int]:
+    ends = "_Husband", "_Wife", "_Female", "_Male"
+    return [next(j for j, name in enumerate(feature_names) if name.endswith(end)) for end in ends]
+
+
+def census_systems(experiment: Experiment, seed: int, *, feature_names):
     yield from make_systems(experiment, dict.fromkeys((RANDOM, BASELINE, DROP_SEX, DROP_FAMILY, PROJECT)), seed)
+    plain, told = PlackettLuceRanker(**experiment.solver), {"feature_names": feature_names}
+    yield DROP_AND_MERGE, None, make_pipeline(FunctionTransformer(merged_spouses, kw_args=told), plain)
+    yield AVERAGED, None, AveragingRanker(plain, hypotheticals=partial(exchanged_sex, **told))
     rhos = {COEFFICIENTS: (0.003, 0.01, 0.03), DIFFERENCE: (0.003, 0.01), GAPS: (0.001, 0.003, 0.01)}
     yield from _senstir(experiment, rhos)
     yield from _boosted(experiment, DROP_FAMILY, (3.0, 5.0, 10.0))

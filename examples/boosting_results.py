@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
-from lightgbm import LGBMRanker
+from lightgbm import LGBMRanker, LGBMRegressor
 from paper import markdown, plus_minus
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
@@ -21,7 +21,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRanker
 
-from skfairrank import PlackettLuceRanker, QueryRanker, SensitiveSubspaceMetric, SenSTIRBoostingRanker
+from skfairrank import (
+    AveragingRanker,
+    DistilledRanker,
+    PlackettLuceRanker,
+    QueryRanker,
+    SensitiveSubspaceMetric,
+    SenSTIRBoostingRanker,
+)
 from skfairrank.datasets import (
     flip_columns,
     load_census_income,
@@ -139,6 +146,7 @@ def german_systems(model, seed):
     kept = [j for j in range(29) if j not in (3, 4)]
     yield "the library's ranker", QueryRanker(model), slice(None)
     yield "without the columns of sex", QueryRanker(model), kept
+    yield "averaged over the twin", AveragingRanker(model, hypotheticals=flip_sex), slice(None)
     for rho in (0.0, 0.003, 0.01, 0.03, 0.1):
         yield (
             f"rho {rho:g}",
@@ -166,6 +174,10 @@ def german(splits, settings):
 
 def hiring_systems(model, seed, groups, twins):
     yield "LGBMRanker", QueryRanker(model), {}
+    yield "averaged over the twin, which it asks for", AveragingRanker(model), {}
+    teacher = LGBMRegressor(n_estimators=100, num_leaves=7, random_state=seed, n_jobs=1, verbose=-1)
+    student = DistilledRanker(teacher, SenSTIRBoostingRanker(model, rho=0.001, random_state=seed))
+    yield "student of the average, rho 0.001", student, {"X_hypothetical": twins}
     for rho in (0.0, 0.001, 0.003, 0.03):
         ranker = SenSTIRBoostingRanker(model, rho=rho, random_state=seed)
         yield f"twins, rho {rho:g}", ranker, {"X_hypothetical": twins}
@@ -184,7 +196,9 @@ def hiring(splits, settings):
         groups, twins, qid = task.sensitive_features[train], task.twin[train], task.qid[test]
         for name, ranker, more in hiring_systems(clone(LARGE).set_params(**settings), seed, groups, twins):
             ranker.fit(task.data[train], task.target[train].astype(int), qid=task.qid[train], **more)
-            s, twin = ranker.predict(task.data[test]), ranker.predict(task.twin[test])
+            two_ways = (task.data[test], task.twin[test]), (task.twin[test], task.data[test])
+            asks = isinstance(ranker, AveragingRanker)
+            s, twin = (ranker.predict(X, X_hypothetical=Z) if asks else ranker.predict(X) for X, Z in two_ways)
             ndcg = [ndcg_score(labels[test], s, qid=qid) for labels in (task.target, task.merit)]
             found.setdefault(name, []).append([*ndcg, kendall_tau_score(s, twin, qid=qid)])
     show("Hiring with a known truth", ["", "NDCG of the labels", "NDCG of true merit", "tau"], found)

@@ -312,3 +312,43 @@ def test_sampled_columns_are_warned_of(make, name):
 def test_a_classifier_of_text_is_refused():
     with pytest.raises(ValueError, match="give y as"):
         GapBoostingRanker(LGBMClassifier()).fit(X, np.where(Y > 1, "hire", "no"), qid=QID, sensitive_features=GROUP)
+
+
+# Where gaps mislead
+
+
+def told_together(n_others, seed=0):
+    """A group that two columns tell by whether their signs agree, and one that is shifted; the labels are against the group."""
+    rng = np.random.default_rng(seed)
+    group, a = (rng.random(2000) < 0.5).astype(int), rng.normal(size=2000)
+    b = np.abs(rng.normal(size=2000)) * np.sign(a) * np.where(group == 1, -1, 1)
+    X = np.column_stack([rng.normal(size=2000) - group, a, b, rng.normal(size=(2000, n_others))])
+    return X, (rng.normal(size=2000) - 1.2 * group > 0).astype(int), np.repeat(np.arange(200), 10), group
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost", "numeric", "categories"])
+def test_columns_that_tell_the_group_only_together_are_told(library):
+    X, y, qid, group = told_together(1)
+    model = {
+        "xgboost": lambda: xgboost(colsample_bynode=0.5),
+        "catboost": catboost,
+    }.get(library, lambda: LIGHTGBM)()
+    if library == "numeric":
+        group = group + np.random.default_rng(0).normal(scale=0.1, size=len(group))
+    if library == "categories":
+        X = pd.DataFrame(X, columns=list("pqrs"))
+        X["q"], X["r"] = (pd.cut(X[name], [-9, -1, 0, 1, 9]).astype(str).astype("category") for name in "qr")
+    with pytest.warns(UserWarning, match=r"columns .* tell sensitive attribute \(.*\) together \(AUC (1\.00|0\.[89])"):
+        GapBoostingRanker(model).fit(X, y, qid=qid, sensitive_features=group)
+
+
+def test_gaps_that_are_alike_in_all_columns_are_told():
+    rng = np.random.default_rng(0)
+    group, skill = (rng.random(2000) < 0.4).astype(int), rng.normal(size=(2000, 1))
+    X, qid = skill + 0.8 * rng.normal(size=(2000, 12)), np.repeat(np.arange(200), 10)
+    y = (skill[:, 0] - 1.2 * group > 0.5).astype(int)
+    model = LGBMRanker(n_estimators=20, num_leaves=7, n_jobs=1, verbose=-1)
+    with pytest.warns(UserWarning, match="nearly the same in all columns"):
+        GapBoostingRanker(model).fit(X - group[:, None], y, qid=qid, sensitive_features=group)
+    GapBoostingRanker(model).fit(X - group[:, None] * (np.arange(12) % 2), y, qid=qid, sensitive_features=group)
+    GapBoostingRanker(model).fit(X, y, qid=qid, sensitive_features=group)  # nothing to tell, and no warning

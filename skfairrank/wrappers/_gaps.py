@@ -17,6 +17,12 @@ from skfairrank.fair_metrics._gaps import GAPS, column_gap
 from skfairrank.wrappers._base import library_of
 from skfairrank.wrappers._library import NEGLIGIBLE, columns_of, parameters_of
 from skfairrank.wrappers._query_ranker import QueryRanker
+from skfairrank.wrappers._told import told_together
+
+# Gaps are nearly equal where the smallest is more than this share of the largest.
+ALIKE = 0.75
+# So many columns, those that the trees gain most by, are looked at for what they tell together.
+N_MAIN = 16
 
 
 class GapBoostingRanker(QueryRanker):
@@ -164,7 +170,10 @@ class GapBoostingRanker(QueryRanker):
                 "a search enable metadata routing (sklearn.set_config(enable_metadata_routing=True)) and pass it to fit. Without "
                 "sensitive features there is QueryRanker."
             )
-        return super().fit(X, y, qid=qid, sensitive_features=sensitive_features, **fit_params)
+        super().fit(X, y, qid=qid, sensitive_features=sensitive_features, **fit_params)
+        if self.strength > 0:
+            self._warn_where_gaps_mislead(*self.__dict__.pop("_measured_on"))
+        return self
 
     def _prepared(self, estimator, X, arguments, sensitive_features, queries):
         library, name = library_of(estimator), type(estimator).__name__
@@ -204,7 +213,30 @@ class GapBoostingRanker(QueryRanker):
                 f"strength={self.strength} leaves no column of X any weight: the smallest gap is {self.gaps_.min():.3g}, and "
                 f"exp(-strength * gap) is below {NEGLIGIBLE:g}. Give a smaller strength."
             )
+        self._measured_on = X, attributes
         return library.weigh_columns(estimator, self.weights_, arguments)
+
+    def _warn_where_gaps_mislead(self, X, attributes) -> None:
+        """Warn where weights by gaps do nothing, or lead trees to columns that tell the group together."""
+        importance = library_of(self.estimator_).importances(self.estimator_)
+        used = np.flatnonzero(importance)
+        gaps = self._gap_of_column[used]
+        if len(used) > 1 and gaps.min() > ALIKE * gaps.max() and self.strength * gaps.max() > 1:
+            warn_caller(
+                f"The groups' gap is nearly the same in all columns that are split ({gaps.min():.2f} to {gaps.max():.2f}): "
+                "only differences between gaps act, and this is nearly the plain model. Rankers that know what a row might as "
+                "well have been do more: SenSTIRBoostingRanker, AveragingRanker, DistilledRanker."
+            )
+        main = used[np.argsort(-importance[used], kind="stable")[:N_MAIN]]
+        for attribute in attributes if len(main) > 1 else ():
+            told, silent = told_together(X, main, attribute)
+            if len(silent):
+                names = ", ".join(str(self._column_names[j]) for j in silent)
+                warn_caller(
+                    f"The columns {names} tell sensitive attribute ({attribute.name}) together (AUC {told:.2f}), and hardly "
+                    "each alone, as gaps see them: for their large weights the trees may tell the groups apart the more. Compare "
+                    "with the plain model on hypothetical rows; leave out one of these columns, or use SenSTIRBoostingRanker."
+                )
 
     # What is kept are arrays, which skops stores; it stores no Series.
     @property

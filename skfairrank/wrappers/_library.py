@@ -142,6 +142,10 @@ class Library:
                 return f"{name}={value!r}"
         return None
 
+    def importances(self, estimator) -> np.ndarray:
+        """How much the fitted estimator relies on each column; 0 where it has no split by it."""
+        return np.asarray(estimator.feature_importances_, dtype=np.float64)
+
     def weigh_columns(self, estimator, weights: pd.Series, arguments: dict) -> dict:
         """Set weights of columns in the estimator, times the user's own; returns the arguments of `fit`."""
         parameters = parameters_of(estimator)
@@ -269,6 +273,9 @@ class CatBoost(Library):
         columns = {name: known.get(name) for name in self.not_per_row}
         ids = [None if argument is None else of_queries(argument, groups) for groups in queries]
         return {"eval_set": [Pool(X, y, group_id=group_id, **columns) for X, y, group_id in zip(Xs, ys, ids)]}
+
+    def importances(self, estimator):
+        return np.asarray(estimator.get_feature_importance(type="PredictionValuesChange"))  # others need the data
 
     def weigh_columns(self, estimator, weights, arguments):
         arguments = super().weigh_columns(estimator, weights, arguments)

@@ -60,6 +60,9 @@ class LightGBM(Library):
             return column.fillna(0)
         return column.where(np.abs(column) > _ZERO) if parameters.get("zero_as_missing") else column
 
+    def importances(self, estimator):
+        return estimator.booster_.feature_importance("gain")
+
     def boost(self, model, blocks, y, sizes, objective, metric, arguments):
         parameters = model.get_params()
         model.set_params(objective=objective, **self._rows_in_blocks(model, blocks.n_blocks))

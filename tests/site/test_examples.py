@@ -196,7 +196,8 @@ def test_gap_boosting_takes_the_table_as_it_is(run):
     assert {"category", "int64"} == set(X.dtypes.astype(str)) and X.isna().any().sum() == 3
     share = X["sex"].iloc[variables["train"]].eq("Female").mean()
     assert gaps.idxmax() == "sex" and gaps["sex"] == pytest.approx(1 / np.sqrt(share * (1 - share)), abs=0.2)
-    assert "32537 people" in text and len(variables["results"]) == 3
+    assert "32537 people" in text and len(variables["results"]) == 4
+    assert variables["results"].loc["without sex, spouses merged", ("tau", "mean")] == 1.0  # by construction
     check_figure(n_axes=3)
 
 

@@ -112,6 +112,23 @@ def test_policies_are_compared_where_they_lose_as_much(examples):
     assert policy_gap(two, [0, 0], group, n_samples="exact") == pytest.approx(0.5 * (1 - 1 / np.log2(3)))
 
 
+def test_group_mean_residuals_are_those_of_fairlearn(examples):
+    preprocessing = pytest.importorskip("fairlearn.preprocessing")
+    from _rules import People, less_group_mean
+
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 50)
+    X, new, new_group = rng.normal(size=(50, 3)) + group[:, None], rng.normal(size=(7, 3)), rng.integers(0, 2, 7)
+    remover = preprocessing.CorrelationRemover(sensitive_feature_ids=[3]).fit(np.column_stack([X, group]))
+    train = People(X, group, group, group, X)
+    for values, groups, ours in (
+        (X, group, less_group_mean(X, train)),
+        (new, new_group, less_group_mean(new, train, new_group)),
+    ):
+        theirs = remover.transform(np.column_stack([values, groups]))
+        np.testing.assert_allclose(ours - ours[:1], theirs - theirs[:1], atol=1e-10)  # up to a constant
+
+
 def test_no_one_of_the_census_is_in_training_and_test(examples):
     """Columns of training people are standardised; a twin differs in sex and spouse alone."""
     from _people import census_experiment
@@ -180,6 +197,22 @@ def rows_of_data(page, data):
 
 
 @pytest.mark.slow
+def test_page_of_regimes(examples, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    import when_does_it_help
+
+    when_does_it_help.main(["--quick", "--output", str(tmp_path / "page.md")])
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert (tmp_path / "page.png").stat().st_size > 10_000 and not re.search(r"\bnan\b|\{|\}", page)
+    for regime in when_does_it_help.REGIMES:
+        block = page[page.index(f"| {regime} | *plain") :]
+        plain = float(re.search(r"tau ([\d.]+)\*", block).group(1))
+        averaged = float(re.search(r"\| averaged \| \S+ \| \+?([-\d.]+)", block).group(1))
+        if regime != "wrong groups":  # where the twins that it is given are others than the true ones
+            assert plain + averaged == pytest.approx(1.0, abs=0.006)  # by construction
+
+
+@pytest.mark.slow
 def test_page_of_methods(examples, tmp_path, capsys):
     for name in ("german.data.gz", "adult.csv.gz"):
         shared_data(name)
@@ -195,8 +228,9 @@ def test_page_of_methods(examples, tmp_path, capsys):
         ("Census", "drop sex, relationship and marital status"),
     ):
         rows = rows_of_data(page, data)
-        assert len(rows) == (17 if data == "Census" else 15)
+        assert len(rows) == (20 if data == "Census" else 17)
         assert rows[f"LightGBM, {dropped}"] and rows["ExposureLPRanker, drawn"][3] == "0.0000 ±0.0000"
+        assert rows["AveragingRanker"][2] == "1.000 ±0.000"
         if data != "Hiring":  # by construction
             assert rows[dropped.capitalize()][2] == rows[f"LightGBM, {dropped}"][2] == "1.000 ±0.000"
         # The softer policy is the plain ranker's, drawn, at .05 less of NDCG.
