@@ -3,6 +3,8 @@
 Each audit draws its queries anew from one generator. The truth is the mean over 100 000 further queries. Beside it stand the
 bound of Hoeffding, and the exact binomial bound where values are 0 or 1.
 
+A second table has queries that come in clusters, with and without weights.
+
     python benchmarks/coverage.py [--quick]
 """
 
@@ -12,7 +14,7 @@ import numpy as np
 from _tools import arguments, table
 from scipy.stats import beta
 
-from skfairrank.inspection import fairness_certificate
+from skfairrank.inspection import fairness_certificate, upper_confidence_bound
 
 CONFIDENCE = 0.95
 
@@ -63,6 +65,35 @@ def row(name, ranker, statistic, n_queries, n_audits, rng):
     ]
 
 
+def firm_rows(n_audits, rng):
+    """Openings of firms, whose openings are alike; 1 to 30 of each, and weights of firms and of openings.
+
+    What a bound is to cover is the mean over all firms and openings, .2, in the weights of the audit.
+    """
+    for n_firms in (10, 30, 100):
+        found = {name: [] for name in ("neither", "weights", "clusters", "weights and clusters", "one opening each")}
+        for _ in range(n_audits):
+            sizes = rng.integers(1, 31, n_firms)
+            firm = np.repeat(np.arange(n_firms), sizes)
+            x = rng.binomial(20, np.repeat(rng.beta(0.5, 2, n_firms), sizes)) / 20
+            weight = np.repeat(rng.uniform(0.5, 2, n_firms), sizes) * rng.uniform(0.5, 2, len(x))
+            single = rng.beta(0.5, 2, n_firms)
+            for name, values, kw in (
+                ("neither", x, {}),
+                ("weights", x, {"weight": weight}),
+                ("clusters", x, {"clusters": firm}),
+                ("weights and clusters", x, {"weight": weight, "clusters": firm}),
+                ("one opening each", single, {"clusters": np.arange(n_firms)}),
+            ):
+                bound = upper_confidence_bound(values, CONFIDENCE, **kw)
+                if name == "one opening each":
+                    assert bound == upper_confidence_bound(values, CONFIDENCE)
+                found[name].append((bound, np.average(values, weights=kw.get("weight"))))
+        for name, pairs in found.items():
+            bounds, means = np.transpose(pairs)
+            yield [name, str(n_firms), f"{np.mean(bounds >= 0.2):.3f}", f"{np.mean(bounds - means):.4f}"]
+
+
 def main():
     n_audits = 100 if arguments(__doc__).quick else 500
     rng, rows = np.random.default_rng(0), []
@@ -72,6 +103,12 @@ def main():
                 rows.append(row(name, ranker, statistic, n_queries, n_audits, rng))
     head = ["ranker", "statistic", "queries", "truth", "covered", "bound less value", "binomial", "Hoeffding"]
     table(f"Coverage of certificates at {CONFIDENCE:.0%} confidence, {n_audits} audits", head, rows)
+    head = ["the bound knows", "firms", "covered", "bound less mean"]
+    table(
+        f"Openings of firms that are alike, {CONFIDENCE:.0%} confidence, {n_audits} audits",
+        head,
+        firm_rows(n_audits, rng),
+    )
 
 
 if __name__ == "__main__":

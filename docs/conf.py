@@ -78,7 +78,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": rf"/plot_(?!({'|'.join(lacking())})\.py)",
-    "ignore_pattern": r"(^|/)_|/paper/|results\.py|which_method\.py",  # shared code of the scripts, and pages
+    "ignore_pattern": r"(^|/)_|/paper/|results\.py|which_method\.py|one_group_loses\.py",  # shared code of the scripts, and pages
     "plot_gallery": os.environ.get("RUN_EXAMPLES") == "1",
     "parallel": 2,
     "thumbnail_size": (480, 280),

@@ -37,6 +37,20 @@ def table_names(X) -> list | None:
     return None if names is None else list(names)
 
 
+def as_frame(table) -> pd.DataFrame:
+    """A table of any kind; columns without a name get their number."""
+    if sparse.issparse(table):
+        return pd.DataFrame.sparse.from_spmatrix(table).add_prefix("column ")
+    if table_names(table) is None:
+        return pd.DataFrame(table).add_prefix("column ")
+    return table.to_pandas() if hasattr(table, "to_pandas") else table
+
+
+def differs(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Where two tables hold other values; missing values are equal."""
+    return ~((before == after).fillna(False).astype(bool) | (before.isna() & after.isna()))
+
+
 def made_by(name: str, function, X, may_miss: np.ndarray):
     """What a function makes of a copy of X, which it may change in place, checked by `check_candidates`."""
     try:

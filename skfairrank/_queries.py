@@ -188,6 +188,35 @@ class Queries:
             raise ValueError("query_weight is zero for every query: at least one must count. Leave out query_weight.")
         return weights
 
+    def clusters(self, clusters) -> np.ndarray | None:
+        """The number of each query's cluster, in the order in which they first occur, shape (n_queries,); or None.
+
+        Parameters
+        ----------
+        clusters : None, array-like or mapping
+            Labels: one per row, equal within a query; or one per query, as a mapping from id to label.
+
+        Raises
+        ------
+        ValueError
+            If a query has no cluster, or several.
+        """
+        if clusters is None:
+            return None
+        if isinstance(clusters, Mapping):
+            if missing := [self.name(k) for k, one in enumerate(self.ids.tolist()) if one not in clusters]:
+                raise ValueError(
+                    f"clusters has none of {len(missing)} queries ({', '.join(missing[:3])}): give one for each."
+                )
+            return pd.factorize(as_values([clusters[one] for one in self.ids.tolist()], "clusters"))[0]
+        of_rows = self.group(cluster_codes(clusters, self.n_rows, "rows"))
+        differ = self.differ_within(of_rows)
+        if differ.any():
+            raise ValueError(
+                f"Query {self.name(int(np.argmax(differ)))} lies in several clusters: give its rows the same one."
+            )
+        return pd.factorize(of_rows[self.offsets[:-1]])[0]
+
     def _dtype_of_index(self):
         """object where pandas would guess a dtype for ids, and might round large ints to floats."""
         return object if self.ids.dtype == object else None
@@ -250,6 +279,17 @@ class Queries:
         index[axis] = self.order
         out[tuple(index)] = values
         return out
+
+
+def cluster_codes(clusters, n: int, what: str) -> np.ndarray:
+    """The number of the cluster of each of n rows or values, in the order in which they first occur."""
+    labels = as_values(clusters, "clusters")
+    if labels.shape != (n,) or pd.isna(labels).any():
+        raise ValueError(
+            f"clusters has shape {labels.shape} and {int(pd.isna(labels).sum())} missing values for {n} {what}: give the cluster "
+            "of each."
+        )
+    return pd.factorize(labels)[0]
 
 
 def queries_in_fit(qid, n_rows: int) -> Queries:

@@ -88,7 +88,8 @@ def test_tables_are_those_of_the_functions_that_make_them(full):
     table = audit(rankers, X, y, qid=qid, reference="blind", k=3, random_state=0)
     pd.testing.assert_frame_equal(report.table[table.columns], table)
     pd.testing.assert_frame_equal(
-        report.exposure, exposure_by_group(rankers, X, y, qid=qid, sensitive_features=attributes, k=3)
+        report.exposure,
+        exposure_by_group(rankers, X, y, qid=qid, sensitive_features=attributes, k=3, reference="blind"),
     )
     by_sex = audit(rankers, X, y, qid=qid, sensitive_features=attributes["sex"], k=3)
     assert report.gaps.loc[("by group", "sex"), "disparity"] == by_sex.loc["by group", "disparity"]

@@ -10,6 +10,7 @@ from skfairrank.datasets._german_credit import (
     make_credit_ranking,
 )
 from skfairrank.datasets._letor import load_letor, make_mslr_ranking
+from skfairrank.datasets._trec import load_query_sizes, load_trec_run
 
 __all__ = [
     "encode_german_credit",
@@ -19,6 +20,8 @@ __all__ = [
     "load_census_income",
     "load_german_credit",
     "load_letor",
+    "load_query_sizes",
+    "load_trec_run",
     "make_biased_ranking",
     "make_credit_ranking",
     "make_hiring_ranking",

@@ -34,11 +34,9 @@ def audit(
     X_hypothetical=None,
     metric=None,
     reference=None,
-    policy="deterministic",
-    k=None,
-    n_samples=100,
-    random_state=None,
     query_weight=None,
+    clusters=None,
+    **settings,
 ):
     r"""Accuracy and fairness of one or several rankers on the same queries, with standard errors.
 
@@ -86,22 +84,22 @@ def audit(
         around one. A metric that no ranker here has measures X; beside pipelines its columns must have names, those of X.
     reference : str, optional
         One of the names in `rankers`: adds the difference of each ranker to this one, paired by query.
-    policy : "deterministic", "plackett_luce" or a policy, default="deterministic"
-        Whose exposure ``disparity`` and ``exposure_difference`` measure: that of the list by descending scores, which
-        users see; of rankings drawn from the scores' Plackett-Luce policy, as in the paper; or of another policy, such as
-        ``skfairrank.policies.PlackettLuce(temperature=0.5)``, which brings settings of its own. A ranker that draws its rankings
-        by a rule of its own (`skfairrank.postprocessing.ExposureLPRanker`) is judged by that rule, in all columns but those of
-        hypothetical rows.
-    k : int, optional
-        Only ranks 1 to k count, for both NDCG and the exposure columns.
-    n_samples : int or "exact", default=100
-        Rankings sampled for each query, or exact expectations for small queries; for what is drawn by these names.
-    random_state : None, int, RandomState or Generator
-        All rankers are judged by the same random numbers; an int gives the numbers that each metric gives with that
-        int.
     query_weight : array-like or mapping, optional
         What each query counts in every mean, >= 0: one number per row, equal within a query, or per query, as a mapping from
         id to number or in sorted order of the ids. None: all count alike.
+    clusters : array-like of shape (n_rows,), or mapping, optional
+        The cluster of each row's query, such as the firm whose opening it is, or of each query by its id. Queries of a cluster
+        may depend on each other: standard errors and p-values rest on the clusters, each with the sum of its queries' weights.
+    **settings
+        Of the metrics. ``policy`` ("deterministic", "plackett_luce" or a policy, default "deterministic"): whose exposure
+        ``disparity`` and ``exposure_difference`` measure: that of the list by descending scores, which users see; of rankings
+        drawn from the scores' Plackett-Luce policy, as in the paper; or of another policy, such as
+        ``skfairrank.policies.PlackettLuce(temperature=0.5)``, which brings settings of its own. A ranker that draws its rankings
+        by a rule of its own (`skfairrank.postprocessing.ExposureLPRanker`) is judged by that rule, in all columns but those of
+        hypothetical rows. ``k`` (int, optional): only ranks 1 to k count, for both NDCG and the exposure columns. ``n_samples``
+        (int or "exact", default 100): rankings sampled for each query, or exact expectations for small queries; for what is drawn
+        by these names. ``random_state``: all rankers are judged by the same random numbers; an int gives the numbers that each
+        metric gives with that int.
 
     Returns
     -------
@@ -109,7 +107,8 @@ def audit(
         A row for each ranker; for each column above its mean and, in ``<name>_se``, the standard error of this mean:
         the standard deviation over the n queries in which it is defined, by the root of n (nan for a single query). With
         weights :math:`w_q` of the values :math:`x_q` it is
-        :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (x_q - \bar x)^2} / \sum_q w_q`. With a `reference` also ``<name>_difference``, the
+        :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (x_q - \bar x)^2} / \sum_q w_q`, with `clusters` the same of the sums of
+        :math:`w_q (x_q - \bar x)` over their queries. With a `reference` also ``<name>_difference``, the
         mean over the queries in which both are defined of the ranker's value less the reference's, its standard error in
         ``<name>_difference_se``, and in ``<name>_difference_p`` the two-sided p-value of a paired t test with n - 1 degrees of
         freedom: how often rankers that do not differ would differ as much. With many columns and rankers some p-values are
@@ -139,7 +138,7 @@ def audit(
     groups: dict = {}
     if sensitive_features is not None:
         groups[None] = check_groups(sensitive_features, len(y), compared_by="audit", unknown_groups=unknown_groups)
-    weight = rankings.queries.weights(query_weight)
+    weight, clusters = rankings.queries.weights(query_weight), rankings.queries.clusters(clusters)
     if hypotheticals is not None or X_hypothetical is not None:
         given = rankings.hypotheticals(hypotheticals, X_hypothetical, metric)
     else:
@@ -148,9 +147,9 @@ def audit(
     for hypothetical in given:
         for name, other in rankings.under(hypothetical).items():
             worst[name].add(hypothetical.name, other)
-    measured = measures(rankings, y, worst, groups, policy=policy, k=k, n_samples=n_samples, random_state=random_state)
+    measured = measures(rankings, y, worst, groups, **settings)
     columns = {name: of_lists | of_groups.get(None, {}) for name, (of_lists, of_groups) in measured.items()}
-    return pd.DataFrame.from_dict(with_errors(columns, reference, weight), orient="index")
+    return pd.DataFrame.from_dict(with_errors(columns, reference, weight, clusters), orient="index")
 
 
 def check_reference(reference, rankings: Rankings) -> None:
@@ -203,9 +202,9 @@ def measures(rankings: Rankings, y, worst, groups, *, policy="deterministic", k=
     return found
 
 
-def with_errors(rows: dict, reference=None, weight=None) -> dict:
+def with_errors(rows: dict, reference=None, weight=None, clusters=None) -> dict:
     """Of each row the mean of each column, its standard error, and the difference to the row `reference`, if there is one."""
-    rows = {name: {column: one.weighted(weight) for column, one in row.items()} for name, row in rows.items()}
+    rows = {name: {column: one.weighted(weight, clusters) for column, one in row.items()} for name, row in rows.items()}
     for one in next(iter(rows.values()), {}).values():  # where a metric is undefined does not depend on the ranker
         one.warn()
     table: dict = {}
@@ -243,6 +242,8 @@ def exposure_by_group(
     n_samples=100,
     random_state=None,
     query_weight=None,
+    clusters=None,
+    reference=None,
 ):
     r"""Exposure, merit and share of the top of each group, with standard errors.
 
@@ -250,12 +251,13 @@ def exposure_by_group(
     :math:`v_i = \mathbb{E}[1 / \log_2(1 + r_i)]`, group G of :math:`n_G` items has
 
     - ``exposure``: :math:`v_G`, the mean of its :math:`v_i`;
+    - ``rank``: the mean of its expected ranks, 1 is first;
     - ``merit``: :math:`M_G`, the mean of its :math:`y_i`;
     - ``exposure_per_merit``: :math:`v_G / M_G`, where the group has merit; `group_exposure_disparity` compares these;
     - ``share_of_items``: :math:`n_G / n`;
     - ``share_of_top``: the expected share of the first min(k, n) ranks that the group has.
 
-    The first three are averaged over the queries in which they are defined: where the group is present, and has merit. The
+    The first four are averaged over the queries in which they are defined: where the group is present, and has merit. The
     shares are averaged over all queries, so that those of an attribute's groups sum to 1. A group that differs from others in
     exposure may differ in merit: the table says what is, not whether it is just. Merit is taken at its word.
 
@@ -284,6 +286,11 @@ def exposure_by_group(
         All rankers are judged by the same random numbers where it is an int.
     query_weight : array-like or mapping, optional
         What each query counts in every mean, as in `audit`.
+    clusters : array-like of shape (n_rows,), or mapping, optional
+        For the standard errors, as in `audit`.
+    reference : str, optional
+        One of the rankers' names: adds the difference of each group's exposure and rank to those by this ranker, paired by query,
+        as in `audit`.
 
     Returns
     -------
@@ -311,42 +318,107 @@ def exposure_by_group(
     """
     y = check_relevance(y)
     rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
+    check_reference(reference, rankings)
     read = check_group_columns(
         sensitive_features, len(y), compared_by="this table", crossed=crossed, unknown_groups="leave_out"
     )
     attributes = {name: counting_unknown(labels, codes) for name, (labels, codes) in read.items()}
     chosen = make_policy(policy, n_samples=n_samples, random_state=random_state)
-    return exposure_table(rankings, y, attributes, chosen, k, rankings.queries.weights(query_weight))
+    weight, clusters = rankings.queries.weights(query_weight), rankings.queries.clusters(clusters)
+    return exposure_table(rankings, y, attributes, chosen, k, weight=weight, clusters=clusters, reference=reference)
 
 
-def exposure_table(rankings: Rankings, y, attributes: dict, policy, k: int, weight=None) -> pd.DataFrame:
+def exposure_table(
+    rankings: Rankings, y, attributes: dict, policy, k: int, *, weight=None, clusters=None, reference=None
+):
     """`exposure_by_group` of checked arguments; `attributes` holds (labels, codes of the rows) by name."""
     queries = rankings.queries
     y, top = queries.group(y), (discounts(int(queries.sizes.max()), k) > 0).astype(np.float64)
     places, query = np.minimum(queries.sizes, int(k)), np.repeat(np.arange(queries.n_queries), queries.sizes)
+    ranks = np.arange(1.0, queries.sizes.max() + 1.0)
     rows: dict = {}
+    of_queries: dict = {}
     for name, s in rankings.scores.items():
         shown = rankings.policy(name) or policy
-        exposure, in_top = expected_exposure(shown, s, queries), shown.expected_discounts(s, queries, top)
+        expected = [shown.expected_discounts(s, queries, values) for values in (discounts(len(ranks)), top, ranks)]
         for attribute, (labels, codes) in attributes.items():
             codes = queries.group(codes)
             for g, label in enumerate(labels):
                 member = (codes == g).astype(np.float64)
-                count, merit, seen, first = (
-                    np.bincount(query, weights=member * values) for values in (np.ones(len(y)), y, exposure, in_top)
+                count, merit, seen, first, rank = (
+                    np.bincount(query, weights=member * values) for values in (np.ones(len(y)), y, *expected)
                 )
                 here, everywhere = count > 0, np.ones(len(count), bool)
                 measures = {
                     "exposure": (seen / np.maximum(count, 1), here),
+                    "rank": (rank / np.maximum(count, 1), here),
                     "merit": (merit / np.maximum(count, 1), here),
                     "exposure_per_merit": (seen / np.where(merit > 0, merit, 1.0), merit > 0),
                     "share_of_items": (count / queries.sizes, everywhere),
                     "share_of_top": (first / places, everywhere),
                 }
-                row: dict[str, float] = {"n_items": int(count.sum()), "n_queries": int(here.sum())}
-                for column, (values, defined) in measures.items():
-                    one = PerQuery(values, defined, column, "", is_selective=True).weighted(weight)
-                    row |= {column: one.mean, f"{column}_se": one.standard_error}
-                rows[name, attribute, label] = row
+                of_queries[name, attribute, label] = {
+                    column: PerQuery(values, defined, column, "", is_selective=True).weighted(weight, clusters)
+                    for column, (values, defined) in measures.items()
+                }
+                rows[name, attribute, label] = {"n_items": int(count.sum()), "n_queries": int(here.sum())}
+    for (name, attribute, label), columns in of_queries.items():
+        row = rows[name, attribute, label]
+        for column, one in columns.items():
+            row |= {column: one.mean, f"{column}_se": one.standard_error}
+        for column in () if reference is None else ("exposure", "rank"):
+            less = columns[column].minus(of_queries[reference, attribute, label][column])
+            row |= {f"{column}_difference": less.mean, f"{column}_difference_se": less.standard_error}
+            row[f"{column}_difference_p"] = less.p_value
     index = pd.MultiIndex.from_tuples(list(rows), names=["ranker", "attribute", "group"])
     return pd.DataFrame(list(rows.values()), index=index)
+
+
+def gaps_under_wrong_labels(exposure, wrong=(0.05, 0.1, 0.2)) -> pd.DataFrame:
+    r"""What wrong group labels would hide of the groups' gap in exposure: a table to be read beside every gap.
+
+    Let a share e of the labels be wrong at random: each of the K groups' rows has, with probability e, the label of another
+    group, each of them alike. Then the mean exposures of those labelled alike are mixtures of the groups' own, and lie closer
+    together. ``seen`` is the gap that would be seen if the given labels were right, and so many of them became wrong.
+    ``corrected`` is the gap that there is if so many of the given labels are wrong: the mixtures solved for the groups' own
+    means. Labels that are wrong for a reason (because of the rank, say) can hide more.
+
+    Parameters
+    ----------
+    exposure : DataFrame
+        From `exposure_by_group`.
+    wrong : sequence of float, default=(0.05, 0.1, 0.2)
+        Shares of wrong labels, each in [0, 1).
+
+    Returns
+    -------
+    table : DataFrame
+        Index (ranker, attribute, wrong); ``gap`` (largest less smallest exposure of a group), ``seen`` and ``corrected``. The
+        latter is nan where a group is so small that its labels could all be wrong. Rows of unknown group are left out.
+
+    Examples
+    --------
+    >>> from skfairrank.inspection import exposure_by_group, gaps_under_wrong_labels
+    >>> exposure = exposure_by_group([4, 3, 2, 1], y=[1] * 4, qid=[0] * 4, sensitive_features={"sex": list("ffmm")})
+    >>> gaps_under_wrong_labels(exposure, wrong=[0.1]).round(3)
+                              gap   seen  corrected
+    ranker attribute wrong
+    scores sex       0.1    0.350  0.280      0.438
+    """
+    found = {}
+    for (ranker, attribute), rows in exposure.groupby(level=["ranker", "attribute"], sort=False):
+        rows = rows[(rows.index.get_level_values("group") != "unknown") & (rows["n_items"] > 0)]
+        means, share, k = rows["exposure"].to_numpy(), (rows["n_items"] / rows["n_items"].sum()).to_numpy(), len(rows)
+        for e in wrong if k > 1 else ():
+            given = np.where(np.eye(k, dtype=bool), 1.0 - e, e / (k - 1))  # P(labelled h | of group g)
+            seen = (given.T @ (share * means)) / (given.T @ share)
+            corrected, true = np.nan, np.linalg.lstsq(given.T, share, rcond=None)[0]
+            if e < 1.0 - 1.0 / k and (true > 1e-9).all():
+                mixture = given.T * true / share[:, None]  # P(of group g | labelled h)
+                corrected = np.ptp(np.linalg.solve(mixture, means))
+            found[ranker, attribute, e] = {"gap": np.ptp(means), "seen": np.ptp(seen), "corrected": corrected}
+    table = pd.DataFrame.from_dict(found, orient="index", columns=["gap", "seen", "corrected"])
+    table.index = (
+        pd.MultiIndex.from_tuples(list(found), names=["ranker", "attribute", "wrong"]) if found else table.index
+    )
+    return table

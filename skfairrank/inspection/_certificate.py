@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import Bunch
 
 from skfairrank._candidates import as_table
 from skfairrank._checks import warn_caller
@@ -14,6 +15,7 @@ from skfairrank._random import as_generator
 from skfairrank.adversaries import ExactBox
 from skfairrank.inspection._confidence import check_confidence, upper_confidence_bound
 from skfairrank.inspection._invariance import METHODS, Items, exact_bounds
+from skfairrank.inspection._leakage import leakage_of_others, leakage_sentence, tells
 from skfairrank.inspection._order_changes import STATISTICS, Worst, of_intervals
 from skfairrank.inspection._rankings import Rankings
 from skfairrank.metrics._predictions import unwrapped
@@ -37,6 +39,8 @@ class FairnessCertificate:
     upper_bound : float or None
         At most this is, with the stated confidence, the mean over new queries. None for "score_change", which nothing bounds.
     n_queries : int
+    n_clusters : int or None
+        How many clusters of queries the bound rests on; None where queries are independent.
     confidence : float
     statistic : str
     per_query : DataFrame
@@ -44,19 +48,26 @@ class FairnessCertificate:
         where none changes anything. Queries in sorted order of their ids.
     hypotheticals : list of str
         The names of all hypotheticals.
+    leakage : Bunch or None
+        Where hypotheticals change nothing but the column of an attribute (or a few one-hot columns): how well the others tell
+        what it holds, as `group_leakage`, with the names of the ``changed``. What goes with it is then not certified.
     """
 
     value: float
     upper_bound: float | None
     n_queries: int
+    n_clusters: int | None
     confidence: float
     statistic: str
     per_query: pd.DataFrame
     hypotheticals: list[str]
+    leakage: Bunch | None = None
 
     def _sentences(self) -> tuple[str, str]:
         """What was seen, and what it says of new queries."""
         where = f"on the average of {self.n_queries} {'query' if self.n_queries == 1 else 'queries'}"
+        if self.n_clusters is not None:
+            where += f" of {self.n_clusters} {'cluster' if self.n_clusters == 1 else 'clusters'}"
         if self.upper_bound is None:
             return (
                 f"{self.value:.4g} is {_MEANING[self.statistic]}, {where}",
@@ -68,7 +79,8 @@ class FairnessCertificate:
         )
 
     def __repr__(self) -> str:
-        return f"<FairnessCertificate: {'; '.join(self._sentences())}>"
+        leaks = leakage_sentence(self.leakage) if tells(self.leakage) else ""
+        return f"<FairnessCertificate: {'; '.join([*self._sentences(), *[leaks] * bool(leaks)])}>"
 
     def _repr_html_(self) -> str:
         seen, bound = self._sentences()
@@ -78,6 +90,8 @@ class FairnessCertificate:
             "Hypotheticals": ", ".join(self.hypotheticals),
             "Statistic": self.statistic,
         }
+        if self.leakage is not None:
+            facts["Other columns"] = leakage_sentence(self.leakage)
         with pd.option_context("display.max_colwidth", None):
             return pd.Series(facts, name="Fairness certificate").to_frame().to_html()
 
@@ -96,6 +110,7 @@ def fairness_certificate(
     statistic="discordance",
     confidence=0.95,
     query_weight=None,
+    clusters=None,
     random_state=None,
 ) -> FairnessCertificate:
     r"""How much a ranker's lists change when its queries become hypothetical ones, and at most on new queries.
@@ -149,6 +164,9 @@ def fairness_certificate(
         In (0, 1).
     query_weight : array-like or mapping, optional
         What each query counts in the mean and its bound: one number >= 0 per row or query, known before the audit.
+    clusters : array-like of shape (n_rows,), or mapping, optional
+        The cluster of each row's query, such as the firm whose opening it is, or of each query by its id. Where queries of a
+        cluster depend on each other, the bound needs them: it then rests on independent clusters.
     random_state : None, int, RandomState or Generator
         For the starts of "ascent".
 
@@ -175,7 +193,7 @@ def fairness_certificate(
     ...     X[:, 1] = 1 - X[:, 1]
     ...     return X
     >>> fairness_certificate(ranker, X, qid=np.repeat(np.arange(100), 4), hypotheticals=exchange)
-    <FairnessCertificate: 50.50% of pairs of items change order, on the average of 100 queries; at most 55.35% for new queries,
+    <FairnessCertificate: 50.50% of pairs of items change order, on the average of 100 queries; at most 54.6% for new queries,
     with 95% confidence>
     """
     X = X if X is None else as_table(X)
@@ -188,10 +206,11 @@ def fairness_certificate(
     if len(rankings.scores) != 1:
         raise ValueError(f"A certificate is of one ranker, and ranker holds {list(rankings.scores)}: choose one.")
     ((name, s),) = rankings.scores.items()
-    worst = Worst(s, rankings.queries, statistic)
+    worst, is_changed = Worst(s, rankings.queries, statistic), None
     if hypotheticals is not None or X_hypothetical is not None or adversary is None:
         for hypothetical in rankings.hypotheticals(hypotheticals, X_hypothetical, metric):
             worst.add(hypothetical.name, rankings.under(hypothetical)[name])
+            is_changed = rankings.changed_columns(hypothetical, is_changed)
     if adversary is not None:
         found = _under_attack(
             ranker,
@@ -205,10 +224,12 @@ def fairness_certificate(
             random_state=random_state,
         )
         worst.add_values(adversary if isinstance(adversary, str) else type(adversary).__name__, found)
-    return certificate_of(worst, confidence, rankings.queries.weights(query_weight))
+    weight, clusters = rankings.queries.weights(query_weight), rankings.queries.clusters(clusters)
+    leakage = None if is_changed is None or adversary is not None else leakage_of_others(X, is_changed)
+    return certificate_of(worst, confidence, weight, clusters, leakage)
 
 
-def certificate_of(worst: Worst, confidence: float, weight=None) -> FairnessCertificate:
+def certificate_of(worst: Worst, confidence: float, weight=None, clusters=None, leakage=None) -> FairnessCertificate:
     """What the worst hypotheticals of the queries say of new ones."""
     values, queries = worst.unfairness, worst.queries
     has_bound = worst.statistic != "score_change"
@@ -220,14 +241,16 @@ def certificate_of(worst: Worst, confidence: float, weight=None) -> FairnessCert
     names = np.array([*worst.names, None], dtype=object)
     return FairnessCertificate(
         value=float(np.average(values, weights=weight)),
-        upper_bound=upper_confidence_bound(values, confidence, weight=weight) if has_bound else None,
+        upper_bound=upper_confidence_bound(values, confidence, weight=weight, clusters=clusters) if has_bound else None,
         n_queries=len(values),
+        n_clusters=None if clusters is None else len(np.unique(clusters)),
         confidence=confidence,
         statistic=worst.statistic,
         per_query=pd.DataFrame(
             {"qid": queries.ids, "unfairness": values, "hypothetical": pd.Series(names[worst.which], dtype=object)}
         ),
         hypotheticals=worst.names,
+        leakage=leakage,
     )
 
 

@@ -5,54 +5,61 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.signal import fftconvolve
 from scipy.special import erfc
-from scipy.stats import beta
+from scipy.stats import beta, norm
 from sklearn.utils import Bunch
 
 from skfairrank._checks import as_floats
+from skfairrank._kernels.betting import log_wealth
+from skfairrank._queries import cluster_codes
 from skfairrank.adversaries import ExactBudget
 from skfairrank.fair_metrics._distances import fair_features
 from skfairrank.inspection._invariance import Items, invariance_regularizer
 
-# How the risk 1 - confidence is shared: the binomial bound gets half of it, and of the bets' half the largest bet .6.
-_BINOMIAL, _BOLDEST = 0.5, 0.6
+# Of the risk 1 - confidence the binomial bound gets half, and the bets the other half.
+_BINOMIAL = 0.5
+# How fine the means are at which bets are made, relative to what the bound exceeds the mean by.
+_STEP = 0.02
 # Up to so many coefficients of polynomials are multiplied directly, and more of them by Fourier transforms.
 _DIRECT = 256
 
 
-def upper_confidence_bound(values, confidence=0.95, *, weight=None):
+def upper_confidence_bound(values, confidence=0.95, *, weight=None, clusters=None):
     r"""An upper bound for the mean from which values in [0, 1] were drawn; it fails at most in a share 1 - confidence of samples.
 
-    It holds for every distribution on [0, 1] and every sample size, and depends neither on the order of the values nor on random
-    numbers. It is the smallest m with
+    It holds for every distribution on [0, 1] and every sample size, of values that were drawn independently of each other. It is
+    the largest m that is not rejected, where m is rejected if
 
     .. math::
 
-        P\{\mathrm{CP}(K) \le m\} + \alpha \sum_k w_k \prod_i \left(1 + \theta_k \frac{m - x_i}{1 - m}\right) \ge 1,
-        \qquad \alpha = 1 - \mathrm{confidence},\quad \sum_k w_k = \tfrac12 .
+        P\{\mathrm{CP}(K) \le m\} + \frac\alpha2 \prod_i \left(1 + \lambda_i (m - x_i)\right) \ge 1, \qquad
+        \alpha = 1 - \mathrm{confidence} .
 
-    The products are the wealth of a gambler who bets that the mean is below m (Waudby-Smith and Ramdas 2024), each with a bet
-    that is fixed beforehand: :math:`\theta_k = 1, \frac12, \frac14, \dots`, the first with weight .3. Where the mean is m or
-    more, each product has expectation at most 1. K counts ones after each value has been rounded at random, up with probability
-    :math:`x_i`; its distribution is computed, not drawn. CP(K) is the exact binomial bound (Clopper and Pearson 1934) of K ones
-    with risk :math:`\alpha / 2`. A rounded value is 1 with probability equal to the mean, whatever the distribution, so that the
-    first term has expectation at most :math:`\alpha / 2`. So the expectation of the left side is at most :math:`\alpha`, and by
-    Markov's inequality it reaches 1 with no larger probability. It grows with m, so that the smallest m is a bound.
+    The product is the wealth of a gambler who bets that the mean is below m (Waudby-Smith and Ramdas 2024). Each bet knows the
+    values before it alone, so that the product has expectation at most 1 where the mean is m or more; it is what would bring
+    :math:`2 / \alpha` in the end if further values vary as those before (after Voracek and Orabona 2025). K counts ones after
+    each value has been rounded at random, up with probability :math:`x_i`; its distribution is computed, not drawn. CP(K) is the
+    exact binomial bound (Clopper and Pearson 1934) of K ones with risk :math:`\alpha / 2`, and too small at most with that
+    probability. So the left side has expectation at most :math:`\alpha`, and reaches 1 with no larger probability (Markov).
 
-    Of values that are all 0 or 1 the bound is at most the exact binomial one with risk :math:`\alpha / 2`: what lies above the
-    mean is about 1.2 times that of the binomial bound with risk :math:`\alpha`. Where values vary less, the bets take over.
+    With weights Hoeffding's bound takes the place of the binomial one, so that the bound is never wider; the bets get the part of
+    the risk that it certainly leaves. Bets are made in an order of the values that is drawn once, with a fixed seed: in another
+    order what lies above the mean may change by a tenth. It is valid in any order that is chosen without looking at the values.
 
     Parameters
     ----------
     values : array-like, shape (n,)
-        Independent draws, each in [0, 1].
+        Draws, each in [0, 1].
     confidence : float, default=0.95
         In (0, 1).
     weight : array-like, shape (n,), optional
-        What each value counts in the mean, >= 0. It bounds the weighted mean of the expectations, given weights that were
-        known before the values. Where the weights differ, the bound is never wider than Hoeffding's for a weighted mean: where
-        that is hardly ever too low, because the mean is small, the bets get the risk that it leaves.
+        What each value counts in the mean, >= 0, known before the values: it bounds their weighted mean.
+    clusters : array-like, shape (n,), optional
+        The cluster of each value, such as the firm whose opening a query is. Values of a cluster may depend on each other, and
+        what is independent are the clusters, each with the (weighted) mean of its values and the sum of their weights. The mean
+        that is bounded stays that over values. Clusters of one value each give the bound without them.
 
     Returns
     -------
@@ -62,61 +69,62 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None):
     Raises
     ------
     ValueError
-        If there is no value, a value lies outside of [0, 1], or `confidence` or `weight` is out of range.
+        If there is no value, a value lies outside of [0, 1], or `confidence`, `weight` or `clusters` are not as above.
 
     References
     ----------
     I. Waudby-Smith and A. Ramdas. Estimating means of bounded random variables by betting. JRSS B, 2024.
 
-    W. Hoeffding. Probability inequalities for sums of bounded random variables. JASA, 1963.
+    V. Voracek and F. Orabona. STaR-Bets: sequential target-recalculating bets for tighter confidence intervals. 2025.
 
     C. Clopper and E. Pearson. The use of confidence or fiducial limits illustrated in the case of the binomial. Biometrika, 1934.
+
+    W. Hoeffding. Probability inequalities for sums of bounded random variables. JASA, 1963.
+
+    I. Pinelis. On normal domination of (super)martingales. Electronic Journal of Probability, 2006.
 
     Examples
     --------
     >>> from skfairrank.inspection import upper_confidence_bound
     >>> round(upper_confidence_bound([0.0] * 100), 4)  # the binomial bound is 0.0295
     0.0362
-    >>> round(upper_confidence_bound([0.1, 0.2] * 50), 4)
-    0.185
+    >>> round(upper_confidence_bound([0.1, 0.2] * 50), 2)
+    0.19
+    >>> round(upper_confidence_bound([0.1, 0.2] * 50, clusters=[0, 1, 2, 3, 4] * 20), 2)  # five, of 20 values each
+    0.58
     """
     values = _check_values(values)
     risk, weight = 1.0 - check_confidence(confidence), _check_weight(weight, len(values))
+    if clusters is not None:
+        values, weight = _of_clusters(values, weight, cluster_codes(clusters, len(values), "values"))
     if weight is not None:
         values, weight = values[weight > 0], weight[weight > 0]
         weight = None if (weight == weight[0]).all() else weight / weight.max()
-    bets = _Bets(values, weight)
-    if weight is not None:
-        return _weighted_bound(float(weight @ values), weight, risk, bets)
-    rounded = _Rounded(values, _BINOMIAL * risk)
-    return _smallest(lambda m: rounded.share_below(m) + (1.0 - _BINOMIAL) * risk * bets.wealth(m, risk) >= 1.0)
+    other = _Rounded(values, _BINOMIAL * risk) if weight is None else _Hoeffding(values, weight, risk)
+    stakes = np.ones(len(values)) if weight is None else weight / np.sqrt(np.mean(weight**2))
+    order = np.random.default_rng(0).permutation(len(values))  # a trend in the given order would mislead the bets
+    values, stakes = values[order], stakes[order]
+    # Means at which bets are made, from the largest; all between two of them are judged by the bets against the lower one.
+    angle = _STEP / np.sqrt(stakes.sum() ** 2 / np.sum(stakes**2))
+    for k in range(int(min(np.arcsin(np.sqrt(other.bound)), 0.5 * np.pi - 1e-6) / angle), -1, -1):
+        low, high = np.sin(np.minimum([k * angle, (k + 1) * angle], 0.5 * np.pi)) ** 2
+        share = other.share_left(high) * risk
+        wealth = share * np.exp(log_wealth(low, values, stakes, np.log(1.0 / share))) if low > 0 else 0.0
+        smallest = other.smallest_rejected(1.0 - wealth, high)
+        if smallest > low:
+            return float(min(smallest, high, other.bound))
+    return 0.0
 
 
-def _smallest(is_rejected) -> float:
-    """The smallest mean in (0, 1) that is rejected, where all above it are; 1 if there is none."""
-    low, high = 0.0, np.nextafter(1.0, 0.0)
-    if not is_rejected(high):
-        return 1.0
-    while high - low > 1e-10 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if is_rejected(middle) else (middle, high)
-    return float(high)
-
-
-def _weighted_bound(total: float, weight, risk: float, bets: _Bets) -> float:
-    """Hoeffding's bound; and the bets' with a share of the risk, of means of which Hoeffding's takes no more than the rest.
-
-    Weights of maximum 1 make the weighted sum at most as likely to be small as a Poisson variable (Chernoff): a mean m is
-    rejected by Hoeffding with probability at most that of the sum being less than its expectation m * sum(w) by `slack`.
-    """
-    slack = np.sqrt(0.5 * np.log(1.0 / risk) * np.sum(weight**2))
-    bound = min(1.0, (total + slack) / weight.sum())
-    for share in (0.2, 0.4, 0.6, 0.8, 0.95):
-        expected, left = bound * weight.sum(), bound * weight.sum() - slack
-        taken = np.exp(-(slack + left * np.log(left / expected))) if left > 0 else 0.0
-        if taken <= (1.0 - share) * risk:
-            bound = min(bound, _smallest(lambda m, share=share: share * risk * bets.wealth(m, risk) >= 1.0))
-    return float(bound)
+def _of_clusters(values, weight, code) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the sum of the weights of each cluster that has any."""
+    weight = np.ones(len(values)) if weight is None else weight
+    total = np.bincount(code, weight)
+    mean = np.bincount(code, weight * values) / np.where(total > 0, total, 1.0)
+    lowest, highest = np.full(len(total), np.inf), np.zeros(len(total))
+    np.minimum.at(lowest, code, values)
+    np.maximum.at(highest, code, values)
+    return np.clip(mean, lowest, highest), total
 
 
 def check_confidence(confidence) -> float:
@@ -149,28 +157,6 @@ def _check_weight(weight, n: int) -> np.ndarray | None:
     return weight
 
 
-class _Bets:
-    """The wealth of gamblers who bet that a mean is below m, by bets that are fixed beforehand.
-
-    Bets are 1, 1/2, 1/4, ... down to what is best for n values that vary as much as they can, times the values' weights.
-    """
-
-    def __init__(self, values, weight):
-        # Sorted distinct values, so that the given order has no effect on the last bits.
-        pairs = np.column_stack([values, np.ones(len(values)) if weight is None else weight])
-        pairs, self.counts = np.unique(pairs, axis=0, return_counts=True)
-        self.values, self.stakes = pairs.T
-
-    def wealth(self, m: float, risk: float) -> float:
-        """The mean over the gamblers, of whom the boldest counts most."""
-        smallest = min(0.5, np.sqrt(8.0 * np.log(1.0 / risk) / self.counts.sum()))
-        bets = 0.5 ** np.arange(int(np.ceil(np.log2(1.0 / smallest))) + 1)
-        shares = np.r_[_BOLDEST, np.full(len(bets) - 1, (1.0 - _BOLDEST) / (len(bets) - 1))]
-        with np.errstate(divide="ignore"):  # wealth that is lost
-            log_wealth = np.log1p(bets[:, None] * self.stakes * (m - self.values) / (1.0 - m)) @ self.counts
-        return float(shares @ np.exp(np.minimum(log_wealth, 700.0)))
-
-
 class _Rounded:
     """The binomial bound, with some risk, of values that are rounded at random to 0 or 1, each up with its own probability."""
 
@@ -179,15 +165,60 @@ class _Rounded:
         between = np.sort(values[(values > 0.0) & (values < 1.0)])
         probability = np.clip(_number_rounded_up(between), 0.0, None)
         ones = n_ones + np.arange(len(probability))
-        # All rounded to one: the bound is 1, and no m is above it.
-        self.bounds = np.where(ones < n, beta.ppf(1.0 - risk, ones + 1.0, np.maximum(n - ones, 1)), np.inf)
-        self.cumulated = np.minimum(np.r_[0.0, np.cumsum(probability)], 1.0)
-        if len(probability) == 1:
-            self.cumulated[-1] = 1.0
+        self.bounds = np.where(ones < n, beta.ppf(1.0 - risk, ones + 1.0, np.maximum(n - ones, 1)), 1.0)
+        self.cumulated = np.minimum(np.cumsum(probability), 1.0)
+        self.bound = self.smallest_rejected(1.0)
 
-    def share_below(self, m: float) -> float:
-        """Probability that the binomial bound is at most m."""
-        return float(self.cumulated[np.searchsorted(self.bounds, m, side="right")])
+    def smallest_rejected(self, share: float, m: float = 1.0) -> float:
+        """The smallest mean, of those up to m, that is the bound or more with a probability of `share`."""
+        k = int(np.searchsorted(self.cumulated, share - 1e-12))
+        return 0.0 if share <= 0.0 else float(self.bounds[min(k, len(self.bounds) - 1)])
+
+    def share_left(self, m: float) -> float:
+        return 1.0 - _BINOMIAL
+
+
+class _Hoeffding:
+    """Hoeffding's bound, and the share of the risk that it certainly leaves for bets."""
+
+    def __init__(self, values, weight, risk):
+        self.risk, self.total, self.sum = risk, float(weight.sum()), float(weight @ values)
+        self.scale = 0.5 * np.sqrt(np.sum(weight**2))  # the largest standard deviation that the sum can have
+        self.limit = np.sqrt(2.0 * np.log(1.0 / risk))
+        self.bound = min(1.0, self._mean(self.limit))
+        # A sum that falls short by x * scale has E (x - t)_+^5 <= E (Z - t)_+^5, with Z normal (Pinelis 2006). The t that
+        # leaves most of the risk:
+        found = minimize_scalar(
+            lambda t: _fifth_moment(t) / (self.limit - t) ** 5, bounds=(self.limit - 8.0, self.limit - 0.1)
+        )
+        self.start, self.by_variance = found.x, found.fun
+
+    def _mean(self, x: float) -> float:
+        return float((self.sum + x * self.scale) / self.total)
+
+    def _by_mean(self, m: float) -> float:
+        """The probability that Hoeffding's bound is below a mean m is at most this (Chernoff, weights of at most 1)."""
+        expected, slack = m * self.total, self.limit * self.scale
+        left = expected - slack
+        return float(np.exp(-(slack + left * np.log(left / expected)))) if left > 0 else 0.0
+
+    def smallest_rejected(self, share: float, m: float) -> float:
+        """The smallest mean, of those up to m, at which what does not go to bets is at least `share`."""
+        if share <= 1e-12:
+            return 0.0
+        is_by_mean = self._by_mean(m) < self.by_variance
+        return self.bound if is_by_mean else self._mean(self.start + (self.limit - self.start) * share**0.2)
+
+    def share_left(self, m: float) -> float:
+        return 1.0 - min(self.by_variance, self._by_mean(m)) / self.risk
+
+
+def _fifth_moment(t: float) -> float:
+    """E (Z - t)_+^5 for a normal Z."""
+    lower, moment = float(norm.sf(t)), float(norm.pdf(t) - t * norm.sf(t))
+    for k in range(2, 6):
+        lower, moment = moment, (k - 1) * lower - t * moment
+    return moment
 
 
 def _number_rounded_up(values) -> np.ndarray:

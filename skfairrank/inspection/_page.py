@@ -55,6 +55,9 @@ def page(report, *, title: str, date: str | None, is_whole: bool) -> str:
         groups=_groups(report),
         tables=_tables(report),
         pictures=_pictures(report),
+        changes=_changes(report),
+        n_tested=len(report.differences) // max(1, len(report.table) - 1),
+        leaks=_leaks(report),
         lists=[_worst_list(report, ranker, qid, items) for (ranker, qid), items in _lists(report)],
     )
 
@@ -127,6 +130,53 @@ def _groups(report) -> dict:
             of_ranker["merit"] = merit[least] / merit[most] if merit[most] > 0 else math.nan
         found.setdefault(attribute, {})[ranker] = of_ranker
     return found
+
+
+_WHAT = {
+    "ndcg": "quality",
+    "tau": "Kendall's tau under the hypothetical",
+    "top_changed": "share of lists with another first item",
+    "disparity": "gap in exposure per relevance",
+    "exposure_difference": "gap in exposure",
+    "exposure": "exposure",
+    "rank": "mean place",
+}
+
+
+def _changed(row, n_attributes: int = 2) -> str:
+    """What differs, of whom: "mean place of c (by origin)", without the attribute where there is but one."""
+    whose = f" of {row.group}" if row.group else ""
+    return f"{_WHAT[row.what]}{whose}" + (f" (by {row.attribute})" if row.attribute and n_attributes > 1 else "")
+
+
+def _changes(report) -> dict:
+    """Of each ranker the differences to the reference that chance does not explain, for worse and for better, as texts."""
+    found: dict = {name: {"worse": [], "better": []} for name in report.table.index}
+    rows = report.differences
+    for row in rows[rows["p"] < 1.0 - report.facts["confidence"]].sort_values("p", kind="stable").itertuples():
+        text = f"{_changed(row, len(report.facts['groups']))} "
+        if row.what == "rank":
+            text += f"{abs(row.difference):.2f} further {'down' if row.difference > 0 else 'up'}"
+        else:
+            text += f"{row.difference:+.3f}".replace("-", "\u2212")
+        found[row.ranker]["better" if row.is_better else "worse"].append(text)
+    return found
+
+
+def _leaks(report) -> dict:
+    """What the hypotheticals leave out, as a sentence, and whether it matters; a table of what tells each attribute."""
+    from skfairrank.inspection._leakage import leakage_sentence, tells
+
+    of_certificate = next((one.leakage for one in report.certificates.values()), None)
+    rows = []
+    for attribute, found in report.leakage.items():
+        best = found.auc_of_columns.idxmax()
+        alone = f"{found.auc_of_columns[best]:.2f} ({best})"
+        joint = "yes" if found.is_joint else "no"
+        rows.append([attribute, f"{found.auc:.2f}", alone, joint])
+    names = ["Groups by", "All columns together", "Best column alone", "Much more together"]
+    sentence = "" if of_certificate is None else leakage_sentence(of_certificate)
+    return {"sentence": sentence, "tells": tells(of_certificate), "table": pd.DataFrame(rows, columns=names)}
 
 
 def _lists(report):
@@ -203,6 +253,11 @@ def _tables(report) -> dict:
         for name in ([] if reference is None else rankers.drop(reference))
         for title, rows, column in measures
     ]
+    differences += [
+        (row.ranker, _changed(row), f"{decimal(row.difference, 4)} ± {decimal(row.se, 4)}", row.p)
+        for row in report.differences.itertuples()
+        if row.group
+    ]
     compared = pd.DataFrame(differences, columns=["Ranker", "What", f"Less that of {reference}", "p"])
     compared["p"] = ["below 0.001" if p < 0.001 else decimal(p) for p in compared["p"]]
     return {
@@ -211,7 +266,19 @@ def _tables(report) -> dict:
         "hypotheticals": _each_hypothetical(report),
         "groups": {attribute: _of_groups(report, attribute) for attribute in _groups(report)},
         "differences": compared,
+        "wrong_labels": _wrong_labels(report),
     }
+
+
+def _wrong_labels(report) -> pd.DataFrame:
+    """The gaps in exposure with the labels as they are, and if some of them are wrong."""
+    rows = pd.DataFrame() if report.wrong_labels is None else report.wrong_labels.reset_index()
+    if rows.empty:
+        return rows
+    titles = {"gap": "Gap as measured", "seen": "Gap seen if so many became wrong"}
+    titles |= {"corrected": "Gap there is if so many are wrong"}
+    found = {"Ranker": rows["ranker"], "Groups": "by " + rows["attribute"], "Wrong labels": rows["wrong"].map(percent)}
+    return pd.DataFrame(found | {title: rows[column].map(decimal) for column, title in titles.items()})
 
 
 def _measures(report) -> list[tuple]:
@@ -262,8 +329,16 @@ def _of_groups(report, attribute: str) -> pd.DataFrame:
     found["Share of the items of a list"] = rows["share_of_items"].map(percent)
     if report.facts["sizes"].max() > report.facts["k"]:
         found[f"Share of {_first_places(report)}"] = rows["share_of_top"].map(percent)
-    titles = {"exposure": "Mean exposure", "merit": "Mean relevance", "exposure_per_merit": "Exposure per relevance"}
-    return pd.DataFrame(found | {title: _with_error(rows, column) for column, title in titles.items()})
+    titles = {
+        "exposure": "Mean exposure",
+        "rank": "Mean place",
+        "merit": "Mean relevance",
+        "exposure_per_merit": "Exposure per relevance",
+    }
+    digits = {"rank": 2}
+    return pd.DataFrame(
+        found | {title: _with_error(rows, column, digits.get(column, 3)) for column, title in titles.items()}
+    )
 
 
 # Pictures
@@ -281,7 +356,7 @@ def _pictures(report) -> dict:
     for attribute, by_ranker in groups.items():
         if not y and not any(math.isnan(one["ratio"]) for one in by_ranker.values()):
             y = [1.0 - one["ratio"] for one in by_ranker.values()]
-            ylabel = f"exposure lacked by the least exposed, by {_short(attribute)}"
+            ylabel = f"least exposed lacks, by {_short(attribute, 12)}"
     labels = [_short(name) for name in rankers]
     pictures: dict = {"tradeoff": None, "certificates": []}
     if y and report.table["ndcg"].notna().all():

@@ -11,8 +11,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._candidates import (
+    as_frame,
     check_candidates,
     columns_with_missing,
+    differs,
     is_same,
     made_by,
     table_names,
@@ -114,6 +116,14 @@ class Rankings:
         if _n_axes(rows) == 2 and is_same(self.X, rows):
             warn_of_no_effect(name)
         return {ranker: self._predicted(ranker, rows, what) for ranker in self.scores}
+
+    def changed_columns(self, hypothetical: Hypothetical, before=None) -> np.ndarray | None:
+        """Which columns of X a hypothetical or one `before` it changes; None where that is not known."""
+        rows = hypothetical.rows
+        if rows is None or isinstance(rows, Mapping) or _n_axes(self.X) != 2:
+            return before
+        changed = differs(as_frame(self.X), as_frame(rows)).any(axis=0).to_numpy()
+        return changed if before is None else before | changed
 
     def _predicted(self, name: str, X, what: str) -> np.ndarray:
         if not _predicts(self.estimators[name]):

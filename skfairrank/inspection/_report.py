@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
-from sklearn.utils import _safe_indexing
+from sklearn.utils import Bunch, _safe_indexing
 
-from skfairrank._candidates import as_table, table_names
+from skfairrank._candidates import as_frame, as_table, differs
 from skfairrank._checks import as_values, check_relevance, names_queries
 from skfairrank._queries import Queries
-from skfairrank._sensitive import check_group_columns
-from skfairrank.inspection._audit import check_reference, exposure_table, measures, with_errors
+from skfairrank._sensitive import Attribute, check_group_columns, counting_unknown
+from skfairrank.inspection._audit import check_reference, exposure_table, gaps_under_wrong_labels, measures, with_errors
 from skfairrank.inspection._certificate import FairnessCertificate, certificate_of
 from skfairrank.inspection._confidence import check_confidence
+from skfairrank.inspection._leakage import leakage_of_others, quick_leakage
 from skfairrank.inspection._order_changes import STATISTICS, Worst, ranks
 from skfairrank.inspection._page import at_most, count, page, percent
 from skfairrank.inspection._rankings import Rankings
@@ -26,6 +26,7 @@ from skfairrank.metrics._quality import ndcg
 from skfairrank.policies import Deterministic
 from skfairrank.utilities import discounts
 
+_MORE_IS_BETTER = ("ndcg", "tau", "exposure")  # of what is compared to the reference
 _SHOWN = 3  # of what a hypothetical changes in an item
 
 
@@ -43,12 +44,21 @@ class AuditReport:
         Index (ranker, hypothetical); the mean "discordance", "top_changed" and "displacement" under each by itself, and
         ``rows_changed``, the share of the rows that it changes at all (nan where its scores were given).
     exposure : DataFrame or None
-        `exposure_by_group`; None without sensitive features.
+        `exposure_by_group`, with differences to the reference if there is one; None without sensitive features.
+    wrong_labels : DataFrame or None
+        `gaps_under_wrong_labels` of it.
+    leakage : dict of attribute to Bunch
+        How well the columns of X tell each attribute: `group_leakage` of at most 5,000 rows in three folds. Empty without X.
+    differences : DataFrame
+        All differences to the reference: columns ``ranker``, ``what`` (ndcg, tau, top_changed; disparity and exposure_difference
+        of an ``attribute``; exposure and rank of a ``group`` of it), ``difference``, ``se``, ``p``, and ``is_better``: whether it
+        is to the good of the lists, or of the group.
     gaps : DataFrame or None
         Index (ranker, attribute); ``disparity`` and ``exposure_difference`` of `audit`, with standard errors.
     facts : dict
-        What was asked: ``n_queries``, ``n_relevant`` (queries with a relevant item), ``n_items``, ``sizes`` (of the queries),
-        ``groups`` (how many items each group of each attribute has), ``k``, ``confidence``, ``reference``, and ``random_ndcg``
+        What was asked: ``n_queries``, ``n_clusters`` (None without clusters), ``n_relevant`` (queries with a relevant item),
+        ``n_items``, ``sizes`` (of the queries), ``groups`` (how many items each group of each attribute has), ``k``,
+        ``confidence``, ``reference``, and ``random_ndcg``
         (the NDCG that lists in random order have on the average).
     """
 
@@ -57,6 +67,9 @@ class AuditReport:
     top_certificates: dict[str, FairnessCertificate]
     hypotheticals: pd.DataFrame
     exposure: pd.DataFrame | None
+    wrong_labels: pd.DataFrame | None
+    leakage: dict[str, Bunch]
+    differences: pd.DataFrame
     gaps: pd.DataFrame | None
     facts: dict
     _worst: pd.DataFrame
@@ -122,6 +135,7 @@ def audit_report(
     k=10,
     confidence=0.95,
     n_worst=3,
+    clusters=None,
     random_state=None,
 ) -> AuditReport:
     """A page for those who decide: how good rankers are, how fair, how sure that is, and what the numbers do not say.
@@ -146,17 +160,21 @@ def audit_report(
     X_hypothetical : table like X, optional
         Hypothetical rows.
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_attributes), DataFrame, or dict of name to array, optional
-        The groups of each row by one attribute or several.
+        The groups of each row by one attribute or several. Rows without a value are the group "unknown", which is in no gap.
     item_names : array-like, shape (n_rows,), optional
-        What the page calls the items. Default: their numbers in X, or the index of a DataFrame.
+        What the page calls the items. Default: the index of X, of the table or column of scores, or of y, where these are of
+        pandas; else their numbers.
     reference : str, optional
-        One of the rankers' names: the page also tells differences to it.
+        One of the rankers' names: the page also tells every difference to it that chance does not explain, for better and worse.
     k : int, default=10
         How many first places count, for NDCG, gaps in exposure and shares of the top.
     confidence : float, default=0.95
         Of each upper bound by itself.
     n_worst : int, default=3
         How many queries of each ranker are shown at most.
+    clusters : array-like of shape (n_rows,), or mapping, optional
+        The cluster of each row's query, such as the firm whose opening it is: standard errors and bounds rest on independent
+        clusters, as in `audit` and `fairness_certificate`.
     random_state : None, int, RandomState or Generator
         For the sampled rankings of `audit`. An int gives the same page again.
 
@@ -193,13 +211,15 @@ def audit_report(
     1   97  389     2                  4  column 1: 1 → 0
     """
     k, n_worst = _whole("k", k, 1), _whole("n_worst", n_worst, 0)
-    confidence, y = check_confidence(confidence), check_relevance(y)
+    confidence, given_y, y = check_confidence(confidence), y, check_relevance(y)
     X = None if X is None else as_table(X)
     rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
     check_reference(reference, rankings)
-    queries, items, groups = rankings.queries, _names_of_items(item_names, X, len(y)), {}
+    clusters = rankings.queries.clusters(clusters)
+    queries, items, groups = rankings.queries, _names_of_items(item_names, (X, rankers, given_y), len(y)), {}
     if sensitive_features is not None:
-        groups = check_group_columns(sensitive_features, len(y), compared_by="this page")
+        groups = check_group_columns(sensitive_features, len(y), compared_by="this page", unknown_groups="leave_out")
+    counted = {attribute: counting_unknown(labels, codes) for attribute, (labels, codes) in groups.items()}
     worst, top = (
         {name: Worst(s, queries, statistic) for name, s in rankings.scores.items()}
         for statistic in ("discordance", "top_changed")
@@ -209,9 +229,10 @@ def audit_report(
         if hypotheticals is not None or X_hypothetical is not None:
             yield from rankings.hypotheticals(hypotheticals, X_hypothetical)
 
-    each = {}
+    each, is_changed = {}, None
     for given in sets():
-        changed = np.nan if given.rows is None else _differs(_frame(X), _frame(given.rows)).any(axis=1).mean()
+        is_changed = rankings.changed_columns(given, is_changed)
+        changed = np.nan if given.rows is None else differs(as_frame(X), as_frame(given.rows)).any(axis=1).mean()
         for name, other in rankings.under(given).items():
             turned, first = (one[name].add(given.name, other).mean() for one in (worst, top))
             moved = STATISTICS["displacement"](rankings.scores[name], other, queries).mean()
@@ -220,22 +241,67 @@ def audit_report(
     statistics = ["discordance", "top_changed", "displacement", "rows_changed"]
     comparable = {attribute: found for attribute, found in groups.items() if len(found[0]) > 1}
     measured = measures(rankings, y, worst, comparable, k=k, random_state=random_state)
-    table = with_errors({name: of_lists for name, (of_lists, _) in measured.items()}, reference)
+    table = with_errors({name: of_lists for name, (of_lists, _) in measured.items()}, reference, None, clusters)
     gaps = {
-        attribute: with_errors({name: of_groups[attribute] for name, (_, of_groups) in measured.items()}, reference)
+        attribute: with_errors(
+            {name: found[attribute] for name, (_, found) in measured.items()}, reference, None, clusters
+        )
         for attribute in comparable
     }
+    of_groups = {"clusters": clusters, "reference": reference}
+    exposure = exposure_table(rankings, y, counted, Deterministic(), k, **of_groups) if groups else None
     by_ranker = {(name, attribute): gaps[attribute][name] for name in rankings.scores for attribute in gaps}
+    of_lists = pd.DataFrame.from_dict(table, orient="index")
+    of_gaps = pd.DataFrame.from_dict(by_ranker, orient="index").rename_axis(["ranker", "attribute"]) if gaps else None
+    leakage = None if is_changed is None else leakage_of_others(X, is_changed)
+    certified = (confidence, None, clusters, leakage)
     return AuditReport(
-        table=pd.DataFrame.from_dict(table, orient="index"),
-        certificates={name: certificate_of(one, confidence) for name, one in worst.items()} if each else {},
-        top_certificates={name: certificate_of(one, confidence) for name, one in top.items()} if each else {},
+        table=of_lists,
+        certificates={name: certificate_of(one, *certified) for name, one in worst.items()} if each else {},
+        top_certificates={name: certificate_of(one, *certified) for name, one in top.items()} if each else {},
         hypotheticals=pd.DataFrame(list(each.values()), index=index, columns=statistics),
-        exposure=exposure_table(rankings, y, groups, Deterministic(), k) if groups else None,
-        gaps=pd.DataFrame.from_dict(by_ranker, orient="index").rename_axis(["ranker", "attribute"]) if gaps else None,
-        facts=_facts(queries.group(y), queries, groups, k) | {"confidence": confidence, "reference": reference},
-        _worst=_worst_items(worst, sets(), X, items, groups, n_worst),
+        exposure=exposure,
+        wrong_labels=None if exposure is None else gaps_under_wrong_labels(exposure),
+        leakage=_leakages(X, groups),
+        differences=_differences(of_lists, of_gaps, exposure, reference),
+        gaps=of_gaps,
+        facts=_facts(queries.group(y), queries, counted, k)
+        | {
+            "n_clusters": None if clusters is None else int(clusters.max()) + 1,
+            "confidence": confidence,
+            "reference": reference,
+        },
+        _worst=_worst_items(worst, sets(), X, items, counted, n_worst),
     )
+
+
+def _leakages(X, groups) -> dict[str, Bunch]:
+    if X is None or len(X.shape) != 2:
+        return {}
+    found = {
+        attribute: quick_leakage(X, Attribute(attribute, codes, labels))
+        for attribute, (labels, codes) in groups.items()
+    }
+    return {attribute: one for attribute, one in found.items() if one is not None}
+
+
+def _differences(table, gaps, exposure, reference) -> pd.DataFrame:
+    """Every difference of another ranker to the reference: of lists, of gaps, and of each group's exposure and rank."""
+    found = []
+    for name in [] if reference is None else table.index.drop(reference):
+        parts: list = [("", "", table.loc[name], ("ndcg", "tau", "top_changed"))]
+        if exposure is not None:
+            parts += [(*index, row, ("exposure", "rank")) for index, row in exposure.loc[name].iterrows()]
+        if gaps is not None:
+            parts += [(one, "", row, ("disparity", "exposure_difference")) for one, row in gaps.loc[name].iterrows()]
+        for attribute, group, row, measures_of_part in parts:
+            for what in measures_of_part:
+                if f"{what}_difference" in row:
+                    numbers = [row[f"{what}_difference{end}"] for end in ("", "_se", "_p")]
+                    is_better = (numbers[0] > 0) == (what in _MORE_IS_BETTER)
+                    found.append([name, what, attribute, str(group), *numbers, is_better])
+    columns = ["ranker", "what", "attribute", "group", "difference", "se", "p", "is_better"]
+    return pd.DataFrame(found, columns=columns)
 
 
 def _facts(y, queries: Queries, groups, k: int) -> dict:
@@ -263,13 +329,14 @@ def _whole(name: str, value, least: int) -> int:
     return int(value)
 
 
-def _names_of_items(item_names, X, n_rows: int) -> list[str]:
+def _names_of_items(item_names, tables, n_rows: int) -> list[str]:
     if item_names is not None:
         names = as_values(item_names)
         if names.shape != (n_rows,):
             raise ValueError(f"item_names has shape {names.shape} for {n_rows} rows: give one name for each row.")
         return [str(name) for name in names]
-    index = X.index if isinstance(X, pd.DataFrame) else range(n_rows)
+    of_pandas = (one.index for one in tables if isinstance(one, (pd.DataFrame, pd.Series)) and len(one) == n_rows)
+    index = next((one for one in of_pandas if not isinstance(one, pd.RangeIndex)), range(n_rows))
     return [label if isinstance(label, str) else f"row {label}" for label in index]
 
 
@@ -312,10 +379,10 @@ def _worst_items(worst: dict[str, Worst], sets, X, items, groups, n_worst: int) 
 
 def _described(X, candidates, rows: np.ndarray) -> list[str]:
     """For some of the rows, what differs: "sex: female → male", or an empty text."""
-    before, after = (_frame(_safe_indexing(table, rows)) for table in (X, candidates))
-    differs, texts = _differs(before, after), []
+    before, after = (as_frame(_safe_indexing(table, rows)) for table in (X, candidates))
+    is_changed, texts = differs(before, after), []
     for i in range(len(rows)):
-        columns = np.flatnonzero(differs.iloc[i])
+        columns = np.flatnonzero(is_changed.iloc[i])
         shown = [f"{before.columns[j]}: {_text(before.iat[i, j])} → {_text(after.iat[i, j])}" for j in columns[:_SHOWN]]
         texts.append("; ".join(shown + [f"and {len(columns) - _SHOWN} more"] * (len(columns) > _SHOWN)))
     return texts
@@ -323,17 +390,3 @@ def _described(X, candidates, rows: np.ndarray) -> list[str]:
 
 def _text(value) -> str:
     return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
-
-
-def _frame(table) -> pd.DataFrame:
-    """A table of any kind; columns without a name get their number."""
-    if sparse.issparse(table):
-        return pd.DataFrame.sparse.from_spmatrix(table).add_prefix("column ")
-    if table_names(table) is None:
-        return pd.DataFrame(table).add_prefix("column ")
-    return table.to_pandas() if hasattr(table, "to_pandas") else table
-
-
-def _differs(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Where two tables hold other values; missing values are equal."""
-    return ~((before == after).fillna(False).astype(bool) | (before.isna() & after.isna()))

@@ -11,6 +11,7 @@ from skfairrank.metrics._exposure import (
     group_exposure_disparity,
     individual_exposure_disparity,
 )
+from skfairrank.metrics._pairwise import group_pairwise_accuracy, group_pairwise_accuracy_difference
 from skfairrank.metrics._quality import kendall_tau_score, ndcg_score, stochastic_ndcg_score, utility_score
 from skfairrank.metrics._scorers import (
     kendall_tau_scorer,
@@ -19,6 +20,7 @@ from skfairrank.metrics._scorers import (
     ndcg_scorer,
     neg_group_exposure_difference_scorer,
     neg_group_exposure_disparity_scorer,
+    neg_group_pairwise_accuracy_difference_scorer,
     stochastic_ndcg_scorer,
 )
 from skfairrank.metrics._shares import attention_weighted_rank_fairness, group_ndkl, group_skew
@@ -30,6 +32,8 @@ __all__ = [
     "group_exposure_difference",
     "group_exposure_disparity",
     "group_ndkl",
+    "group_pairwise_accuracy",
+    "group_pairwise_accuracy_difference",
     "group_skew",
     "individual_exposure_disparity",
     "kendall_tau_score",
@@ -40,6 +44,7 @@ __all__ = [
     "ndcg_scorer",
     "neg_group_exposure_difference_scorer",
     "neg_group_exposure_disparity_scorer",
+    "neg_group_pairwise_accuracy_difference_scorer",
     "stochastic_ndcg_score",
     "stochastic_ndcg_scorer",
     "utility_score",

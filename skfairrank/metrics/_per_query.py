@@ -74,6 +74,8 @@ class PerQuery:
         Whether leaving such queries out is a part of the metric's definition; then it warns only where no query is left.
     weight : ndarray of float, shape (n_queries,), optional
         What each query counts in the mean, >= 0. None: all count alike.
+    clusters : ndarray of int, shape (n_queries,), optional
+        The number of each query's cluster, for the standard error. None: queries are independent.
     """
 
     values: np.ndarray
@@ -83,15 +85,16 @@ class PerQuery:
     replace_undefined_by: float = math.nan
     is_selective: bool = False
     weight: np.ndarray | None = None
+    clusters: np.ndarray | None = None
 
     def __post_init__(self):
         value = self.replace_undefined_by
         if not isinstance(value, numbers.Real) or math.isinf(value):
             raise ValueError(f"replace_undefined_by={value!r}: give a number, or nan to leave queries out.")
 
-    def weighted(self, weight: np.ndarray | None) -> PerQuery:
-        """These values with weights, as `Queries.weights` returns them."""
-        return self if weight is None else replace(self, weight=weight)
+    def weighted(self, weight: np.ndarray | None, clusters: np.ndarray | None = None) -> PerQuery:
+        """These values with weights and clusters, as `Queries.weights` and `Queries.clusters` return them."""
+        return replace(self, weight=weight, clusters=clusters)
 
     @property
     def counted(self) -> np.ndarray:
@@ -100,20 +103,21 @@ class PerQuery:
 
     @property
     def mean(self) -> float:
-        values, weight = self._present()
+        values, weight, _ = self._present()
         return float(np.average(values, weights=weight)) if len(values) else math.nan
 
     @property
     def standard_error(self) -> float:
         r"""Of the mean over n queries: :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (x_q - \bar x)^2} / \sum_q w_q`; nan for n < 2.
 
-        With equal weights it is the standard deviation by the root of n.
+        With equal weights it is the standard deviation by the root of n. With clusters the sum is over clusters, of the squares
+        of their sums, and n is their number.
         """
-        values, weight = self._present()
-        n = len(values)
+        values, weight, cluster = self._present()
+        n = self._n_independent()
         if n < 2:
             return math.nan
-        deviation = weight * (values - np.average(values, weights=weight))
+        deviation = np.bincount(cluster, weight * (values - np.average(values, weights=weight)))
         return float(math.sqrt(n / (n - 1) * np.sum(deviation**2)) / np.sum(weight))
 
     def minus(self, other: PerQuery) -> PerQuery:
@@ -124,18 +128,23 @@ class PerQuery:
     @property
     def p_value(self) -> float:
         """Two-sided, of a t test that the mean is 0; 1 where all values are 0, nan for n < 2."""
-        n, mean, error = len(self._present()[0]), self.mean, self.standard_error
+        n, mean, error = self._n_independent(), self.mean, self.standard_error
         if n < 2:
             return math.nan
         if error == 0.0:
             return 1.0 if mean == 0.0 else 0.0
         return float(2.0 * stats.t.sf(abs(mean) / error, n - 1))
 
-    def _present(self) -> tuple[np.ndarray, np.ndarray]:
-        """Values and weights of the queries that the mean counts; of the weights the largest is 1."""
+    def _n_independent(self) -> int:
+        """How many queries or clusters the mean counts."""
+        return len(np.unique(self._present()[2]))
+
+    def _present(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values, weights and clusters of the queries that the mean counts; of the weights the largest is 1."""
         weight = np.ones(len(self.values)) if self.weight is None else self.weight / self.weight.max()
         chosen = (weight > 0) if not math.isnan(self.replace_undefined_by) else self.defined & (weight > 0)
-        return self.counted[chosen], weight[chosen]
+        clusters = np.arange(len(weight)) if self.clusters is None else self.clusters
+        return self.counted[chosen], weight[chosen], clusters[chosen]
 
     def reduced(self, reduce: str | None):
         """The mean over queries (``"mean"``) with its warnings, or `counted` (None)."""

@@ -18,6 +18,7 @@ from skfairrank.metrics._exposure import (
     group_exposure_disparity,
     individual_exposure_disparity,
 )
+from skfairrank.metrics._pairwise import group_pairwise_accuracy_difference
 from skfairrank.metrics._predictions import own_policy, ranking_scores
 from skfairrank.metrics._quality import kendall_tau_score, ndcg_score, stochastic_ndcg_score
 from skfairrank.metrics._shares import group_ndkl, group_skew
@@ -30,6 +31,7 @@ _LOWER_IS_BETTER = (
     group_exposure_difference,
     group_exposure_disparity,
     group_ndkl,
+    group_pairwise_accuracy_difference,
     group_skew,
     individual_exposure_disparity,
 )
@@ -256,3 +258,6 @@ neg_group_exposure_disparity_scorer = make_ranking_scorer(group_exposure_dispari
 
 #: Minus the group exposure difference of the ranking by descending scores.
 neg_group_exposure_difference_scorer = make_ranking_scorer(group_exposure_difference)
+
+#: Minus the difference of the groups' pairwise accuracy.
+neg_group_pairwise_accuracy_difference_scorer = make_ranking_scorer(group_pairwise_accuracy_difference)

@@ -47,6 +47,12 @@ def run(tmp_path, monkeypatch, capsys):
     plt.close("all")
 
 
+def test_one_group_loses(run):
+    printed, variables = run("one_group_loses")
+    told = variables["told"].set_index(["what", "group"])["is_better"]
+    assert told["ndcg", ""] and not told["rank", "south"] and "impact_ratio" in printed
+
+
 def check_figure(*, n_axes):
     """The script left one figure of so many axes, which can be drawn and is labelled."""
     import matplotlib.pyplot as plt
