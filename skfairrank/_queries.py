@@ -204,11 +204,7 @@ class Queries:
         if clusters is None:
             return None
         if isinstance(clusters, Mapping):
-            if missing := [self.name(k) for k, one in enumerate(self.ids.tolist()) if one not in clusters]:
-                raise ValueError(
-                    f"clusters has none of {len(missing)} queries ({', '.join(missing[:3])}): give one for each."
-                )
-            return pd.factorize(as_values([clusters[one] for one in self.ids.tolist()], "clusters"))[0]
+            return cluster_codes([clusters.get(one) for one in self.ids.tolist()], self.n_queries, "queries")
         of_rows = self.group(cluster_codes(clusters, self.n_rows, "rows"))
         differ = self.differ_within(of_rows)
         if differ.any():

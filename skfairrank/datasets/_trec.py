@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
@@ -100,30 +97,24 @@ def load_query_sizes(path) -> np.ndarray:
     """
     text, name = read_text(path)
     sizes = text.split()
-    for k, size in enumerate(sizes):
-        if not (size.isascii() and size.isdigit() and int(size) > 0):
-            raise ValueError(f"{name}, entry {k + 1}: {size!r} is no size of a query, a whole number above 0.")
-    if not sizes:
-        raise ValueError(f"{name}: no size in it. Expected is the number of rows of one query a line.")
+    wrong = [size for size in sizes if not (size.isascii() and size.isdigit() and int(size) > 0)]
+    if wrong or not sizes:
+        raise ValueError(f"{name}: {(wrong or ['an empty file'])[0]!r} is no size of a query, a whole number above 0.")
     return np.repeat(np.arange(len(sizes)), np.array(sizes, dtype=np.int64))
 
 
 def _read(source, columns: list[str], number: str) -> pd.DataFrame:
     """A file of columns that are separated by blanks, the column `number` as floats."""
     text, name = read_text(source)
-    form = " ".join(columns)
-    lines = [line.split() for line in io.StringIO(text) if line.strip()]
-    rows: list[list[Any]] = []
-    for k, fields in enumerate(lines):
+    lines = [line.split() for line in text.splitlines() if line.strip()] or [["an empty file"]]
+    for fields in lines:
         if len(fields) != len(columns):
-            raise ValueError(f"{name}, row {k + 1}: {' '.join(fields)!r} is not of the form {form!r}.")
-        rows.append(fields)
-    table = pd.DataFrame(rows, columns=columns)
-    if table.empty:
-        raise ValueError(f"{name}: no row in it. Expected are lines of the form {form!r}.")
+            raise ValueError(f"{name}: {' '.join(fields)!r} is not of the form {' '.join(columns)!r}.")
+    table = pd.DataFrame(lines, columns=columns)
     table[number] = pd.to_numeric(table[number], errors="coerce")
-    wrong = table[number].isna() | table.duplicated(["qid", "item"])
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        raise ValueError(f"{name}, row {k + 1}: {' '.join(lines[k])!r} has no number as {number}, or its item twice.")
+    wrong = np.flatnonzero(table[number].isna() | table.duplicated(["qid", "item"]))
+    if len(wrong):
+        raise ValueError(
+            f"{name}: {' '.join(lines[wrong[0]])!r} has no number as {number}, or its item is there twice."
+        )
     return table

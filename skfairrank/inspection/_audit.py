@@ -53,6 +53,9 @@ def audit(
     The first two need nothing more, the next three hypotheticals, the last two `sensitive_features`. A constant ranker is
     perfectly fair: read all columns together, and beside those of a plain and of a random ranker.
 
+    Labels of groups that are wrong make every gap look smaller: `gaps_under_wrong_labels` says by how much. What an earlier
+    screening did cannot be seen in lists that were screened.
+
     All scores multiplied by .1 sort every list as before; by default ``stochastic_ndcg`` and ``score_change`` alone see
     it. Under ``policy="plackett_luce"`` the exposure columns see it too, and a softer policy looks fairer.
 
@@ -405,7 +408,7 @@ def gaps_under_wrong_labels(exposure, wrong=(0.05, 0.1, 0.2)) -> pd.DataFrame:
     ranker attribute wrong
     scores sex       0.1    0.350  0.280      0.438
     """
-    found = {}
+    found = []
     for (ranker, attribute), rows in exposure.groupby(level=["ranker", "attribute"], sort=False):
         rows = rows[(rows.index.get_level_values("group") != "unknown") & (rows["n_items"] > 0)]
         means, share, k = rows["exposure"].to_numpy(), (rows["n_items"] / rows["n_items"].sum()).to_numpy(), len(rows)
@@ -414,11 +417,9 @@ def gaps_under_wrong_labels(exposure, wrong=(0.05, 0.1, 0.2)) -> pd.DataFrame:
             seen = (given.T @ (share * means)) / (given.T @ share)
             corrected, true = np.nan, np.linalg.lstsq(given.T, share, rcond=None)[0]
             if e < 1.0 - 1.0 / k and (true > 1e-9).all():
-                mixture = given.T * true / share[:, None]  # P(of group g | labelled h)
-                corrected = np.ptp(np.linalg.solve(mixture, means))
-            found[ranker, attribute, e] = {"gap": np.ptp(means), "seen": np.ptp(seen), "corrected": corrected}
-    table = pd.DataFrame.from_dict(found, orient="index", columns=["gap", "seen", "corrected"])
-    table.index = (
-        pd.MultiIndex.from_tuples(list(found), names=["ranker", "attribute", "wrong"]) if found else table.index
-    )
-    return table
+                corrected = np.ptp(
+                    np.linalg.solve(given.T * true / share[:, None], means)
+                )  # by P(of group g | labelled h)
+            found.append((ranker, attribute, e, np.ptp(means), np.ptp(seen), corrected))
+    index = ["ranker", "attribute", "wrong"]
+    return pd.DataFrame(found, columns=[*index, "gap", "seen", "corrected"]).set_index(index)

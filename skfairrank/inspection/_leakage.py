@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -56,7 +54,8 @@ def group_leakage(X, sensitive_features, *, qid=None, cv=5, random_state=None):
     Raises
     ------
     ValueError
-        If there are several attributes, `cv` is out of range, or a group has fewer rows than folds.
+        If there are several attributes, `cv` is out of range, or there are no two groups with as many rows as folds. Smaller
+        groups are left out.
 
     Examples
     --------
@@ -78,32 +77,18 @@ def group_leakage(X, sensitive_features, *, qid=None, cv=5, random_state=None):
     folds = as_whole_numbers(np.asarray(cv))
     if folds is None or folds.ndim or folds < 2:
         raise ValueError(f"cv={cv!r}: give a number of folds, at least 2.")
-    known = np.flatnonzero(attribute.is_known)
-    qid = None if qid is None else Queries.from_qid(qid, len(X)).codes[known]
-    members: Any = [] if attribute.is_numeric else np.bincount(attribute.values[known])
-    if len(known) < 2 * folds or (not attribute.is_numeric and (len(members) < 2 or min(members) < folds)):
+    queries = None if qid is None else Queries.from_qid(qid, len(X)).codes
+    found = _leakage(X, attribute, queries, int(folds), as_generator(random_state))
+    if found is None:
         raise ValueError(
-            f"{len(known)} rows of known group, {list(members)} by group: {folds} folds need two groups of as many rows each."
+            f"There are no two groups of at least {folds} rows, one for each fold: there is nothing to tell apart."
         )
-    return _leakage(_coded(X).iloc[known], attribute.take(known), qid, int(folds), as_generator(random_state))
+    return found
 
 
 def quick_leakage(X, attribute: Attribute) -> Bunch | None:
     """`group_leakage` of at most 5,000 rows in three folds; None where there are too few rows of two groups."""
-    enough = attribute.is_known
-    if not attribute.is_numeric:
-        members = np.bincount(attribute.values[enough], minlength=attribute.n_classes)
-        enough &= members[attribute.values] >= _FOLDS * 2
-        labels, values = np.unique(attribute.values[enough], return_inverse=True)
-        if len(labels) < 2:
-            return None
-    rows = np.random.default_rng(0).permutation(np.flatnonzero(enough))[:_ROWS]
-    if len(rows) < 2 * _FOLDS:
-        return None
-    rows = np.sort(rows)
-    values = attribute.values[rows] if attribute.is_numeric else np.searchsorted(labels, attribute.values[rows])
-    attribute = Attribute(attribute.name, values, attribute.labels)
-    return _leakage(_coded(as_frame(X)).iloc[rows], attribute, None, _FOLDS, np.random.default_rng(0))
+    return _leakage(as_frame(X), attribute, None, _FOLDS, np.random.default_rng(0), _ROWS)
 
 
 def leakage_of_others(X, is_changed: np.ndarray) -> Bunch | None:
@@ -149,11 +134,19 @@ def leakage_sentence(leakage: Bunch) -> str:
     return f"the hypotheticals change {columns} alone, and other columns tell it ({told}): what goes with it is not certified"
 
 
-def _leakage(X: pd.DataFrame, attribute: Attribute, qid, n_folds: int, rng) -> Bunch:
-    seed, values, table = int(rng.integers(2**31)), attribute.values, X.to_numpy()
+def _leakage(X: pd.DataFrame, attribute: Attribute, qid, n_folds: int, rng, n_rows=None) -> Bunch | None:
+    rows = np.sort(rng.permutation(np.flatnonzero(attribute.is_known))[:n_rows])
+    values = attribute.values[rows]
+    if not attribute.is_numeric:
+        _, codes, members = np.unique(values, return_inverse=True, return_counts=True)
+        rows = rows[members[codes] >= n_folds]
+        values = np.unique(attribute.values[rows], return_inverse=True)[1]
+    if len(rows) < n_folds or values.min() == values.max():
+        return None
+    seed, table = int(rng.integers(2**31)), _coded(X).to_numpy()[rows]
     kind = KFold if attribute.is_numeric else StratifiedKFold
     splitter = kind(n_folds, shuffle=True, random_state=seed) if qid is None else GroupKFold(n_folds)
-    splits = list(splitter.split(table, values, qid))
+    splits = list(splitter.split(table, values, None if qid is None else qid[rows]))
     boosted = {"max_leaf_nodes": 15, "early_stopping": False, "random_state": seed}
     single = {"max_leaf_nodes": 15, "min_samples_leaf": 10, "random_state": seed}
 

@@ -168,12 +168,11 @@ def _leaks(report) -> dict:
     from skfairrank.inspection._leakage import leakage_sentence, tells
 
     of_certificate = next((one.leakage for one in report.certificates.values()), None)
-    rows = []
-    for attribute, found in report.leakage.items():
-        best = found.auc_of_columns.idxmax()
-        alone = f"{found.auc_of_columns[best]:.2f} ({best})"
-        joint = "yes" if found.is_joint else "no"
-        rows.append([attribute, f"{found.auc:.2f}", alone, joint])
+    rows = [
+        [name, decimal(found.auc, 2), f"{best.iloc[0]:.2f} ({best.index[0]})", "yes" if found.is_joint else "no"]
+        for name, found in report.leakage.items()
+        for best in [found.auc_of_columns.nlargest(1)]
+    ]
     names = ["Groups by", "All columns together", "Best column alone", "Much more together"]
     sentence = "" if of_certificate is None else leakage_sentence(of_certificate)
     return {"sentence": sentence, "tells": tells(of_certificate), "table": pd.DataFrame(rows, columns=names)}
@@ -329,16 +328,9 @@ def _of_groups(report, attribute: str) -> pd.DataFrame:
     found["Share of the items of a list"] = rows["share_of_items"].map(percent)
     if report.facts["sizes"].max() > report.facts["k"]:
         found[f"Share of {_first_places(report)}"] = rows["share_of_top"].map(percent)
-    titles = {
-        "exposure": "Mean exposure",
-        "rank": "Mean place",
-        "merit": "Mean relevance",
-        "exposure_per_merit": "Exposure per relevance",
-    }
-    digits = {"rank": 2}
-    return pd.DataFrame(
-        found | {title: _with_error(rows, column, digits.get(column, 3)) for column, title in titles.items()}
-    )
+    found["Mean exposure"], found["Mean place"] = _with_error(rows, "exposure"), _with_error(rows, "rank", 2)
+    titles = {"merit": "Mean relevance", "exposure_per_merit": "Exposure per relevance"}
+    return pd.DataFrame(found | {title: _with_error(rows, column) for column, title in titles.items()})
 
 
 # Pictures

@@ -241,19 +241,22 @@ def audit_report(
     statistics = ["discordance", "top_changed", "displacement", "rows_changed"]
     comparable = {attribute: found for attribute, found in groups.items() if len(found[0]) > 1}
     measured = measures(rankings, y, worst, comparable, k=k, random_state=random_state)
-    table = with_errors({name: of_lists for name, (of_lists, _) in measured.items()}, reference, None, clusters)
-    gaps = {
-        attribute: with_errors(
-            {name: found[attribute] for name, (_, found) in measured.items()}, reference, None, clusters
-        )
-        for attribute in comparable
-    }
+    rest = (reference, None, clusters)
+    table = with_errors({name: of_lists for name, (of_lists, _) in measured.items()}, *rest)
+    gaps = {a: with_errors({name: found[a] for name, (_, found) in measured.items()}, *rest) for a in comparable}
     of_groups = {"clusters": clusters, "reference": reference}
     exposure = exposure_table(rankings, y, counted, Deterministic(), k, **of_groups) if groups else None
     by_ranker = {(name, attribute): gaps[attribute][name] for name in rankings.scores for attribute in gaps}
     of_lists = pd.DataFrame.from_dict(table, orient="index")
     of_gaps = pd.DataFrame.from_dict(by_ranker, orient="index").rename_axis(["ranker", "attribute"]) if gaps else None
     leakage = None if is_changed is None else leakage_of_others(X, is_changed)
+    asked = {"confidence": confidence, "reference": reference}
+    asked["n_clusters"] = None if clusters is None else int(clusters.max()) + 1
+    told = (
+        ()
+        if X is None or len(X.shape) != 2
+        else ((a, quick_leakage(X, Attribute(a, c, n))) for a, (n, c) in groups.items())
+    )
     certified = (confidence, None, clusters, leakage)
     return AuditReport(
         table=of_lists,
@@ -262,27 +265,12 @@ def audit_report(
         hypotheticals=pd.DataFrame(list(each.values()), index=index, columns=statistics),
         exposure=exposure,
         wrong_labels=None if exposure is None else gaps_under_wrong_labels(exposure),
-        leakage=_leakages(X, groups),
+        leakage={attribute: one for attribute, one in told if one is not None},
         differences=_differences(of_lists, of_gaps, exposure, reference),
         gaps=of_gaps,
-        facts=_facts(queries.group(y), queries, counted, k)
-        | {
-            "n_clusters": None if clusters is None else int(clusters.max()) + 1,
-            "confidence": confidence,
-            "reference": reference,
-        },
+        facts=_facts(queries.group(y), queries, counted, k) | asked,
         _worst=_worst_items(worst, sets(), X, items, counted, n_worst),
     )
-
-
-def _leakages(X, groups) -> dict[str, Bunch]:
-    if X is None or len(X.shape) != 2:
-        return {}
-    found = {
-        attribute: quick_leakage(X, Attribute(attribute, codes, labels))
-        for attribute, (labels, codes) in groups.items()
-    }
-    return {attribute: one for attribute, one in found.items() if one is not None}
 
 
 def _differences(table, gaps, exposure, reference) -> pd.DataFrame:

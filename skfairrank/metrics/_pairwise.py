@@ -11,8 +11,6 @@ from skfairrank._checks import check_relevance, check_scores, names_queries, war
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_groups
 
-_BLOCK = 2**21  # pairs of rows that are compared at once
-
 
 @names_queries
 def group_pairwise_accuracy(y, s, *, qid, sensitive_features, unknown_groups="error", query_weight=None):
@@ -57,20 +55,19 @@ def group_pairwise_accuracy(y, s, *, qid, sensitive_features, unknown_groups="er
     y, s = check_relevance(y), check_scores(s, name="s")
     queries = Queries.from_qid(qid, len(y))
     weight = queries.weights(query_weight)
-    known = {"compared_by": "group_pairwise_accuracy", "unknown_groups": unknown_groups}
-    labels, group = check_groups(sensitive_features, len(y), **known)
+    labels, group = check_groups(
+        sensitive_features, len(y), compared_by="group_pairwise_accuracy", unknown_groups=unknown_groups
+    )
     y, s, group = queries.group(y), queries.group(s), queries.group(group)
-    right, pairs = np.zeros(len(labels)), np.zeros(len(labels))
+    right, pairs = np.zeros(len(y)), np.zeros(len(y))
     for q, (first, last) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:], strict=True)):
-        counts = 1.0 if weight is None else weight[q]
-        for i in range(first, last, max(1, _BLOCK // (last - first))):
-            rows, others = slice(i, min(last, i + max(1, _BLOCK // (last - first)))), slice(first, last)
-            is_pair = (y[rows, None] > y[others]) & (group[rows, None] != group[others]) & (group[others] >= 0)
-            is_right = (s[rows, None] > s[others]) + 0.5 * (s[rows, None] == s[others])
-            chosen, code = group[rows] >= 0, group[rows]
-            np.add.at(pairs, code[chosen], counts * is_pair.sum(axis=1)[chosen])
-            np.add.at(right, code[chosen], counts * (is_pair * is_right).sum(axis=1)[chosen])
-    shares = np.divide(right, pairs, out=np.full(len(labels), np.nan), where=pairs > 0)
+        rows, counts = slice(first, last), 1.0 if weight is None else weight[q]
+        is_pair = (y[rows, None] > y[rows]) & (group[rows, None] != group[rows]) & (group[rows] >= 0)
+        is_right = (s[rows, None] > s[rows]) + 0.5 * (s[rows, None] == s[rows])
+        pairs[rows], right[rows] = counts * is_pair.sum(axis=1), counts * (is_pair * is_right).sum(axis=1)
+    known = group >= 0
+    rights, total = (np.bincount(group[known], values[known], len(labels)) for values in (right, pairs))
+    shares = np.where(total > 0, rights / np.where(total > 0, total, 1.0), np.nan)
     return dict(zip(labels.tolist(), shares.tolist(), strict=True))
 
 
@@ -94,14 +91,8 @@ def group_pairwise_accuracy_difference(y, s, *, qid, sensitive_features, unknown
     >>> group_pairwise_accuracy_difference([1, 0, 1, 0], [4, 3, 1, 2], qid=[0, 0, 1, 1], sensitive_features=list("abba"))
     1.0
     """
-    found = group_pairwise_accuracy(
-        y,
-        s,
-        qid=qid,
-        sensitive_features=sensitive_features,
-        unknown_groups=unknown_groups,
-        query_weight=query_weight,
-    )
+    whose = {"qid": qid, "sensitive_features": sensitive_features, "unknown_groups": unknown_groups}
+    found = group_pairwise_accuracy(y, s, query_weight=query_weight, **whose)
     shares = [share for share in found.values() if not math.isnan(share)]
     if len(shares) < 2:
         warn_caller(
