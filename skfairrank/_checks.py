@@ -149,6 +149,8 @@ def as_floats(values, name: str, what: str, remedy: str) -> np.ndarray:
                 values = as_values(values, name)
             if values.dtype == object:  # pd.NA and None are NaN
                 values = np.where(pd.isna(values), np.nan, values)
+            if values.dtype.kind in "iu" and values.size and max(int(values.max()), -int(values.min())) > 2**53:
+                raise ValueError("it has whole numbers beyond 2**53, which floats round. Rank or scale them.")
             values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} is not an array of numbers, one {what} per row: {error}") from error

@@ -126,6 +126,10 @@ def check_group_columns(
     if len(columns) == 1 and columns[0][0] == 0:
         columns = [("group", columns[0][1])]
     named = {name if isinstance(name, str) else f"attribute {name}": values for name, values in columns}
+    if len(named) < len(columns):
+        raise ValueError(
+            f"{NAME} has columns of one name ({[name for name, _ in columns]}): give each attribute its own."
+        )
     attributes = [
         _groups(values, name, f"{NAME} ({name})", n_rows, None, compared_by, unknown_groups)
         for name, values in named.items()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from skfairrank._checks import as_values, check_relevance
+from skfairrank._checks import as_values, check_relevance, warn_caller
 from skfairrank._queries import Queries
 
 __all__ = ["iter_ranking", "read_ranking"]
@@ -293,6 +293,13 @@ def _features_left(schemas, others) -> list[str]:
         differ = set(left[path]) ^ set(left[first])
         if differ:
             raise ValueError(f"{first} and {path} differ in the columns {_some(sorted(differ))}: choose by features=.")
+    folders = [set(path.parent.parts) for path in schemas]
+    varying = sorted({part.partition("=")[0] for part in set().union(*folders).difference(*folders[:1]) if "=" in part})
+    if varying:
+        warn_caller(
+            f"The names of folders tell {_some(varying)}, which are in no file, and so no features. Write features into the "
+            "files; features= says which, and ends this warning."
+        )
     if not left[first]:
         raise ValueError(f"{first} has no column left for features: its columns are {_some(schemas[first].names)}.")
     return left[first]

@@ -40,8 +40,8 @@ def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *,
     Parameters
     ----------
     column : Series, shape (n_rows,)
-        Numbers, bools or categories. What is missing is looked at as well: the gap of a column is at least that of the indicator
-        of its missing values. Among categories, missing is one more.
+        Numbers, bools or categories. What is missing or infinite is looked at as well: the gap of a column is at least that of
+        the indicator of its missing values, and of each infinity. Among categories, missing is one more.
     attributes : iterable of Attribute
         Rows of unknown group are left out.
     kind : {"standardized", "ks"}
@@ -63,6 +63,7 @@ def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *,
         return _largest(measure.of_categories(*pair) for pair in known)
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     present = ~np.isnan(values)
+    marks = [mark.astype(np.float64) for mark in (present, values == np.inf, values == -np.inf)]
     if np.isinf(values).any():  # what lies beyond all numbers counts like the farthest of them
         finite = values[np.isfinite(values)]
         low, high = (finite.min(), finite.max()) if len(finite) else (-1.0, 1.0)
@@ -70,8 +71,9 @@ def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *,
     gaps = [Gap(0.0, 0.0)]
     for attribute in attributes:
         rows = np.flatnonzero(attribute.is_known)
-        if not present[rows].all():
-            gaps.append(measure.of_numbers(present[rows].astype(np.float64), attribute.take(rows)))
+        for mark in marks:
+            if np.ptp(mark[rows]) > 0:
+                gaps.append(measure.of_numbers(mark[rows], attribute.take(rows)))
         rows = rows[present[rows]]
         if len(rows):
             gaps.append(measure.of_numbers(values[rows], attribute.take(rows)))

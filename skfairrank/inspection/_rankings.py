@@ -193,13 +193,13 @@ def _by_name(rankers) -> dict:
     if isinstance(rankers, Mapping):
         if not rankers:
             raise ValueError("rankers is an empty dict: give at least one fitted ranker, or scores.")
-        return {str(name): ranker for name, ranker in rankers.items()}
+        return dict(zip(_distinct([str(name) for name in rankers]), rankers.values(), strict=True))
     if _predicts(rankers):
         return {type(rankers).__name__: rankers}
     names = table_names(rankers)
     if names is not None:
         table = rankers if isinstance(rankers, pd.DataFrame) else rankers.to_pandas()
-        return {str(name): table.iloc[:, j].to_numpy() for j, name in enumerate(names)}
+        return {name: table.iloc[:, j].to_numpy() for j, name in enumerate(_distinct([str(name) for name in names]))}
     if _n_axes(rankers) == 2:
         return {f"scores {j}": column for j, column in enumerate(np.asarray(rankers).T)}
     name = getattr(rankers, "name", None)

@@ -93,6 +93,8 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         arguments = dict(arguments)
         eval_set, eval_qid = arguments.get("eval_set"), arguments.pop("eval_qid", None)
         if eval_set is None:
+            if eval_qid is not None:
+                raise ValueError("eval_qid came without eval_set: give eval_set=[(X, y)], the rows that it describes.")
             return arguments
         if isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple):
             eval_set, eval_qid = [eval_set], None if eval_qid is None else [eval_qid]
@@ -176,7 +178,7 @@ def fit_with_metadata(estimator, X, y, metadata: dict, **arguments):
 
 def as_labels(y, X, name: str = "y") -> np.ndarray:
     """Relevances as a column without missing values."""
-    y = column_or_1d(y, warn=True)
+    y = in_native_order(column_or_1d(y, warn=True))
     try:
         assert_all_finite(y, input_name=name)
     except ValueError as error:
@@ -208,7 +210,12 @@ def as_rows(X):
     """
     if hasattr(X, "tocsr"):
         X = sparse.csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays
+        if not X.has_canonical_format:  # libraries take one of several entries in one place for all of them
+            X = X.copy()
+            X.sum_duplicates()
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    if isinstance(X, np.ndarray):
+        X = in_native_order(X)
     if len(X.shape) != 2:
         raise ValueError(
             f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data: one row for each item, "
@@ -218,6 +225,11 @@ def as_rows(X):
         what = "sample" if X.shape[0] == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
     return X
+
+
+def in_native_order(values: np.ndarray) -> np.ndarray:
+    """The same numbers in the byte order of this machine: XGBoost reads others as if they were in it."""
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def as_known(X, estimator):
@@ -270,6 +282,8 @@ def sorted_argument(values, queries: Queries, name: str, argument, library: Libr
 def by_query_if_per_row(values, queries: Queries, name: str):
     """An argument of `fit`, sorted by query where it has one entry per row.
 
+    A Series with one entry per query is sorted by the ids in its index, if it has them.
+
     Raises
     ------
     ValueError
@@ -280,7 +294,9 @@ def by_query_if_per_row(values, queries: Queries, name: str):
     except TypeError:
         is_per_row = False
     if not is_per_row:
-        return values
+        ids = pd.Index(queries.ids)
+        is_by_id = isinstance(values, pd.Series) and len(values) == len(ids) and ids.isin(values.index).all()
+        return values.loc[ids].to_numpy() if is_by_id else values
     if isinstance(values, list | tuple):
         return by_query(list(values), queries)
     if len(getattr(values, "shape", ())) == 2:

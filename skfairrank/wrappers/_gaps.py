@@ -63,9 +63,9 @@ class GapBoostingRanker(QueryRanker):
     Attributes
     ----------
     gaps_ : Series of float, shape (n_features,)
-        The gap of each column, >= 0, by name, or by position where X has no names. Where values are missing, the larger one of
-        the gap among the rows that have a value, and that of the indicator of missing values; among categories missing is one
-        more. A constant column has the gap 0. Each gap is less what chance adds to it: standardized ones as in
+        The gap of each column, >= 0, by name, or by position where X has no names. Where values are missing (or infinite), the
+        larger one of the gap among the rows that have a value, and that of the indicator of those values; among categories
+        missing is one more. A constant column has the gap 0. Each gap is less what chance adds to it: standardized ones as in
         `SensitiveSubspaceMetric`; of the others the distance d of two groups counts as :math:`d \max(0, 1 - e^2 / d^2)`, with e
         what chance alone would make it (the largest of several is larger by chance).
     raw_gaps_ : Series of float, shape (n_features,)
@@ -83,11 +83,11 @@ class GapBoostingRanker(QueryRanker):
     ``zero_as_missing``) is missing here too. LightGBM splits ordered categories as numbers, and so they are measured.
 
     **Sampled columns** undo the weights: a tree that draws none but columns with gaps splits these. With ``colsample_bytree``,
-    CatBoost's ``rsm`` and the like below 1 there is a warning.
+    CatBoost's ``rsm`` and the like below 1 there is a warning; so with LightGBM's forced splits, which ask for no weight.
 
     **CatBoost** adds noise to the score of a split before it weighs the gain, and gains that noise has made negative are the
     better the smaller their weight is; with few rows that undoes the weights. So where the model does not set
-    ``random_strength``, it is 0 here (unless `strength` is 0, too). One that is set stays.
+    ``random_strength``, it is 0 here (unless `strength` is 0, too). One that is set stays, with a warning.
 
     **XGBoost** takes ``feature_weights`` only for sampling columns: they change how often a column may be split, not what a split
     is worth, and weights below 1e-6 count as 1e-6. So the model must sample columns (``colsample_bynode=0.5``, for example; also
@@ -192,6 +192,12 @@ class GapBoostingRanker(QueryRanker):
         if self.strength > 0 and library.weighs_gains and sampling is not None:
             warn_caller(
                 f"{name} samples columns ({sampling}): where it draws none but columns with gaps it splits these, whatever "
+                "their weight. Leave that parameter out."
+            )
+        beside = [one for one in library.beside_weights if parameters_of(estimator).get(one)]
+        if self.strength > 0 and beside:
+            warn_caller(
+                f"{name} has {beside[0]}={parameters_of(estimator)[beside[0]]!r}, by which it splits columns with gaps whatever "
                 "their weight. Leave that parameter out."
             )
         attributes = read_attributes(

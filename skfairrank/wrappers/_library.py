@@ -54,6 +54,8 @@ class Library:
         Whether these weigh the gain of a split, and not only how often a column is drawn.
     column_sampling : tuple of str
         Parameters that sample columns where they are below 1.
+    beside_weights : tuple of str
+        Parameters by which columns are split that no weight would let be split.
     refused : dict of tuple of str to (tuple of allowed values, reason)
         Parameters (or patterns) that can't be had with a foreign objective, unless they have an allowed value.
     fit_arguments : tuple of str
@@ -76,6 +78,7 @@ class Library:
     column_weights: tuple = ()
     weighs_gains = True
     column_sampling: tuple = ()
+    beside_weights: tuple = ()
     refused: Mapping = {}
     fit_arguments: tuple = ()
     default_learning_rate = 0.1
@@ -239,7 +242,7 @@ def own_weights(given, name: str, columns: pd.Index) -> np.ndarray:
 
 
 def columns_of(X, absent: float = 0.0) -> Iterator[pd.Series]:
-    """The columns of X one by one, each with the dtype that its values have; `absent` is what a sparse X leaves out."""
+    """The columns of X one by one, numbers as floats, others as they are; `absent` is what a sparse X leaves out."""
     if sparse.issparse(X):
         X = X.tocsc()
     for j in range(X.shape[1]):
@@ -248,11 +251,15 @@ def columns_of(X, absent: float = 0.0) -> Iterator[pd.Series]:
         elif sparse.issparse(X):
             column = pd.Series(np.full(X.shape[0], absent))
             entries = slice(*X.indptr[j : j + 2])
-            column[X.indices[entries]] = X.data[entries]
+            column[X.indices[entries]] = X.data[entries].astype(np.float64)
         else:
             column = pd.Series(np.asarray(X[:, j]))
         column = column.infer_objects() if column.dtype == object else column
-        yield column.astype(np.float64) if pd.api.types.infer_dtype(column, skipna=True) == "decimal" else column
+        is_number = (
+            pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.infer_dtype(column, skipna=True) == "decimal"
+        )
+        # One kind of numbers for all: compared with NaN, Arrow's are neither equal nor different.
+        yield pd.Series(column.to_numpy(np.float64, na_value=np.nan)) if is_number else column
 
 
 class CatBoost(Library):
@@ -266,6 +273,7 @@ class CatBoost(Library):
     categorical = ("cat_features",)
     column_weights = ("feature_weights",)
     column_sampling = ("rsm", "colsample_bylevel")
+    beside_weights = ("random_strength",)
 
     def evaluation(self, argument, Xs, ys, queries, taken, known):
         from catboost import Pool  # only a pair without queries could be passed otherwise

@@ -32,6 +32,7 @@ class LightGBM(Library):
         *("colsample_bytree", "feature_fraction", "sub_feature"),
         *("colsample_bynode", "feature_fraction_bynode", "sub_feature_bynode"),
     )
+    beside_weights = ("forcedsplits_filename", "fs", "forced_splits_filename", "forced_splits_file", "forced_splits")
     fit_arguments = ("callbacks", "categorical_feature", "feature_name", "eval_names")
     refused = {
         _OBJECTIVES: ((None, "lambdarank"), "the objective is utility minus rho times the regulariser"),
@@ -62,6 +63,10 @@ class LightGBM(Library):
 
     def importances(self, estimator):
         return estimator.booster_.feature_importance("gain")
+
+    def named_categories(self, estimator, arguments):
+        named, names = super().named_categories(estimator, arguments), arguments.get("feature_name", "auto")
+        return named if isinstance(names, str) else named | {j for j, name in enumerate(names) if name in named}
 
     def boost(self, model, blocks, y, sizes, objective, metric, arguments):
         parameters = model.get_params()

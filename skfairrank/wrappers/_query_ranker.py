@@ -107,7 +107,7 @@ class QueryRanker(Wrapper):
               `group_weight` ...) follows its rows when these are sorted, whatever holds it: a list, an array, a column of
               pandas, polars or pyarrow. What has as many entries as there are rows and no order (a dict, a set) is an error.
             - XGBoost's rankers weigh whole queries: `sample_weight` has one entry per query, in sorted order of the query
-              ids, or one per row, which are equal within each query.
+              ids or as a Series indexed by them, or one per row, which are equal within each query.
             - The like for each evaluation set (`eval_sample_weight`, `sample_weight_eval_set` ...): a list with one entry
               for each set.
             - `init_model`, `xgb_model`: a fitted `QueryRanker` or a fitted model of the library, which training goes on from.

@@ -47,6 +47,11 @@ class XGBoost(Library):
         return set() if types is None or isinstance(types, str) else {j for j, kind in enumerate(types) if kind == "c"}
 
     def weigh_columns(self, estimator, weights, arguments):
+        if parameters_of(estimator).get("booster") == "gblinear":
+            raise ValueError(
+                "booster='gblinear' takes no weights of columns, so that gaps would change nothing: leave it out, or take "
+                'SenSTIRRanker(adversary="gaps"), a linear ranker.'
+            )
         if "feature_weights" in parameters_of(estimator):
             return super().weigh_columns(estimator, weights, arguments)
         own = own_weights(arguments.get("feature_weights"), "feature_weights", weights.index)  # before 3.0, of `fit`
@@ -58,9 +63,15 @@ class XGBoost(Library):
         parameters, settings = model.get_params(), model.get_xgb_params()
         if settings.get("base_score") is None:
             settings["base_score"] = 0.0  # a constant, which changes no ranking
+        if callable(parameters.get("eval_metric")):
+            raise ValueError(
+                "eval_metric is a function, which XGBoost takes with its own objective only: name one of its metrics, or leave "
+                "it out (evaluation sets are judged by `utility`)."
+            )
         if settings.get("eval_metric") is None:
             settings["disable_default_eval_metric"] = True
-        weights = settings.pop("feature_weights", None)
+        settings.pop("feature_weights", None)  # before 3.0 among them
+        weights = parameters.get("feature_weights")
         labels, groups = np.tile(y, blocks.n_blocks), np.tile(sizes, blocks.n_blocks)
         train = _matrix(parameters, blocks.table(np.float32), labels, groups)
         if weights is not None:
