@@ -24,7 +24,6 @@ from skfairrank.metrics import (
     group_pairwise_accuracy,
     group_pairwise_accuracy_difference,
     ndcg_score,
-    neg_group_pairwise_accuracy_difference_scorer,
 )
 
 
@@ -37,9 +36,7 @@ def test_impact_ratios_by_counting():
     rates = {"f": (1 + 0.5 + third) / 3, "m": (0.5 + third) / 3, "x": third, "unknown": 1.0}
     sex = table.loc["sex"]
     assert sex["selection_rate"].to_dict() == pytest.approx(rates) and sex["n"].tolist() == [3, 3, 1, 1]
-    assert sex["impact_ratio"].to_dict() == pytest.approx(
-        {"f": 1.0, "m": rates["m"] / rates["f"], "x": np.nan, "unknown": np.nan}, nan_ok=True
-    )
+    assert sex["impact_ratio"].tolist() == pytest.approx([1.0, rates["m"] / rates["f"], np.nan, np.nan], nan_ok=True)
     assert table.loc["sex x race"]["n"].sum() == 8 and ("sex x race", "m, a") in table.index
     scoring = impact_ratios(s, qid=qid, sensitive_features=people["race"], rate="scoring")
     assert scoring["scoring_rate"].tolist() == [3 / 4, 1 / 4]  # above 1.5
@@ -64,14 +61,6 @@ def test_pairwise_accuracy_of_several_groups_weights_and_unknown():
     assert group_pairwise_accuracy(y, s, **kw) == pytest.approx(expected)
     difference = max(expected.values()) - min(expected.values())
     assert group_pairwise_accuracy_difference(y, s, **kw) == pytest.approx(difference)
-    known = g != None  # noqa: E711
-    ranker = LinearRegression().fit(s[known, None], s[known])
-    scored = neg_group_pairwise_accuracy_difference_scorer(
-        ranker, s[known, None], y[known], qid=qid[known], sensitive_features=g[known]
-    )
-    assert scored == pytest.approx(
-        -group_pairwise_accuracy_difference(y[known], s[known], qid=qid[known], sensitive_features=g[known])
-    )
     with pytest.raises(ValueError, match="missing values"):
         group_pairwise_accuracy(y, s, qid=qid, sensitive_features=g)
     with pytest.warns(UserWarning, match="fewer than two groups"):
@@ -87,20 +76,14 @@ def test_leakage_of_columns_of_any_kind():
     X["text"] = np.where(rng.random(n) < 0.2, None, np.where(rng.random(n) < 0.9, g, "c"))
     told = np.where(rng.random(n) < 0.3, None, g)
     found = group_leakage(X, told, qid=np.repeat(np.arange(200), 10), random_state=0)
-    assert found.auc_of_columns.to_dict() == pytest.approx(
-        {"shift": 0.76, "none": 0.5, "text": 1 - 0.28**2 / 2}, abs=0.06
-    )
+    assert found.auc_of_columns.tolist() == pytest.approx([0.76, 0.5, 1 - 0.28**2 / 2], abs=0.06)
     assert found.auc > 0.88 and not found.is_joint and found.n_rows == np.sum(told != None)  # noqa: E711
     age = 3.0 * X["shift"] + rng.normal(size=n)
     amount = group_leakage(X[["shift", "none"]], age, cv=3, random_state=0)
     assert amount.r2 == pytest.approx(1 - 1 / age.var(), abs=0.04) and amount.r2_of_columns["none"] < 0.05
     three = group_leakage(X[["none"]], rng.choice(list("xyz"), n), random_state=0)
     assert three.auc == pytest.approx(0.5, abs=0.05)
-    for bad, kw, match in (
-        (X[["text"]].assign(z=1), {}, "one after the other"),
-        (g, {"cv": 1}, "cv=1"),
-        (["a"] * n, {}, "two groups"),
-    ):
+    for bad, kw, match in ((X.iloc[:, :2], {}, "one after"), (g, {"cv": 1}, "cv=1"), (["a"] * n, {}, "two groups")):
         with pytest.raises(ValueError, match=match):
             group_leakage(X, bad, **kw)
 
@@ -119,25 +102,19 @@ def test_a_certificate_says_what_a_flipped_column_leaves_out():
     def certificate(X, flip):
         return fairness_certificate(Blind(), X, qid=qid, hypotheticals=flip)
 
-    found = certificate(X, lambda X: X.assign(sex=1 - X["sex"]))
+    def exchange(X):
+        return X.assign(sex=1 - X["sex"])
+
+    found = certificate(X, exchange)
     assert found.value == 0.0 and found.leakage.auc > 0.9 and found.leakage.changed == ["sex"]
     assert "other columns tell it" in repr(found) and "what goes with it is not certified" in found._repr_html_()
     one_hot = X.assign(no=1 - X["sex"])
     both = certificate(one_hot, lambda X: X.assign(sex=1 - X["sex"], no=1 - X["no"]))
     assert both.leakage.changed == ["sex", "no"] and both.leakage.auc > 0.9
-    hidden = certificate(X.assign(job=rng.normal(size=800)), lambda X: X.assign(sex=1 - X["sex"]))
+    hidden = certificate(X.assign(job=rng.normal(size=800)), exchange)
     assert hidden.leakage.auc < 0.6 and "other columns" not in repr(hidden)
-    assert (
-        certificate(X, lambda X: X.assign(sex=1 - X["sex"], job=1 - X["job"])).leakage is None
-    )  # what goes with it, too
-    page = audit_report(
-        Blind(),
-        X,
-        X["skill"] ** 2,
-        qid=qid,
-        hypotheticals={"flip": lambda X: X.assign(sex=1 - X["sex"])},
-        sensitive_features=X["sex"],
-    )
+    assert certificate(X, lambda X: exchange(X).assign(job=1 - X["job"])).leakage is None  # what goes with it, too
+    page = audit_report(Blind(), X, X["skill"] ** 2, qid=qid, hypotheticals=exchange, sensitive_features=X["sex"])
     assert page.leakage["sex"].auc == 1.0 and "Read 0% with care" in page._repr_html_()
 
 
@@ -149,9 +126,8 @@ def test_gaps_under_wrong_labels_by_simulation(shares):
     s, qid = rng.normal(size=n) - 0.8 * true, np.repeat(np.arange(n // 10), 10)
     wrong = rng.random(n) < 0.1
     given = np.where(wrong, (true + rng.integers(1, len(shares), n)) % len(shares), true)
-    exposure = [
-        exposure_by_group(s, y=np.ones(n), qid=qid, sensitive_features=pd.Series(g.astype(str))) for g in (true, given)
-    ]
+    kw = {"y": np.ones(n), "qid": qid}
+    exposure = [exposure_by_group(s, sensitive_features=g.astype(str), **kw) for g in (true, given)]
     right, dirty = (gaps_under_wrong_labels(one, wrong=[0.1]).iloc[0] for one in exposure)
     assert right["gap"] > 0.12 and dirty["gap"] < 0.9 * right["gap"]
     assert right["seen"] == pytest.approx(dirty["gap"], abs=0.012)
@@ -165,32 +141,24 @@ def test_the_report_tells_losses_as_loudly_as_gains():
     qid, firm = np.repeat(np.arange(150), 10), np.repeat(np.arange(30), 50)
     g = rng.choice(["north", "east", "south"], n, p=[0.5, 0.3, 0.2])
     skill = rng.normal(size=n)
-    log = pd.DataFrame(
-        {"old": skill + rng.normal(size=n), "new": skill + 0.4 * rng.normal(size=n) - 0.8 * (g == "south")}
-    )
-    log.index = [f"A-{k}" for k in range(n)]
+    log = pd.DataFrame({"old": skill + rng.normal(size=n)}, index=[f"A-{k}" for k in range(n)])
+    log["new"] = skill + 0.4 * rng.normal(size=n) - 0.8 * (g == "south")
     y = np.digitize(skill, [0, 1])
     other = {"other": log + 0.3 * rng.normal(size=(n, 2))}
-    report = audit_report(
-        log, y=y, qid=qid, sensitive_features=g, reference="old", clusters=firm, hypotheticals=other, n_worst=1
-    )
+    kw = {"y": y, "qid": qid, "reference": "old", "clusters": firm}
+    report = audit_report(log, sensitive_features=g, hypotheticals=other, n_worst=1, **kw)
     rows = report.differences.set_index(["what", "group"])
     for what in ("exposure", "rank"):
-        column = exposure_by_group(log, y=y, qid=qid, sensitive_features=g, clusters=firm, reference="old")
-        expected = column.loc[("new", "group", "south")]
-        assert rows.loc[(what, "south"), "difference"] == pytest.approx(
-            expected[what] - column.loc[("old", "group", "south"), what]
-        )
+        column = exposure_by_group(log, sensitive_features=g, **kw)
+        expected, old = (column.loc[(name, "group", "south")] for name in ("new", "old"))
+        assert rows.loc[(what, "south"), "difference"] == pytest.approx(expected[what] - old[what])
         assert rows.loc[(what, "south"), "p"] == expected[f"{what}_difference_p"] < 0.001
         assert not rows.loc[(what, "south"), "is_better"]
     ranks = log["new"].groupby(qid).rank(ascending=False)
     of_group = ranks[g == "south"].groupby(qid[g == "south"]).mean()
     assert column.loc[("new", "group", "south"), "rank"] == pytest.approx(of_group.mean())
-    table = audit(log, y=y, qid=qid, reference="old", clusters=firm, k=10)
-    assert (
-        rows.loc[("ndcg", ""), "p"] == pytest.approx(table.loc["new", "ndcg_difference_p"])
-        and rows.loc[("ndcg", ""), "is_better"]
-    )
+    of_lists, table = rows.loc[("ndcg", "")], audit(log, k=10, **kw)
+    assert of_lists["p"] == pytest.approx(table.loc["new", "ndcg_difference_p"]) and of_lists["is_better"]
     page = report._repr_html_()
     worse = page[page.index("Worse than old") : page.index("Better than old")]
     assert "mean place of south" in worse and "further down" in worse and "north" not in worse
@@ -206,16 +174,10 @@ def test_runs_and_sizes_of_other_tools(tmp_path):
     run.write_text("2 Q0 d1 1 3.5 bm25\n2 Q0 d2 2 1.5 bm25\n\n10 Q0 d1 1 0.5 bm25\n10 Q0 d9 9 0.7 bm25\n")
     qrels.write_text("2 0 d2 1\n10 0 d1 2\n10 0 d9 -1\n10 0 d4 1\n")
     found = load_trec_run(run, qrels)
-    assert (
-        found.qid.tolist() == ["2", "2", "10", "10"] and found.target.tolist() == [0, 1, 2, 0] and found.n_missing == 1
-    )
-    assert found.is_judged.tolist() == [False, True, True, True] and found.name == "bm25"
+    assert found.qid.tolist() == ["2", "2", "10", "10"] and found.target.tolist() == [0, 1, 2, 0]
+    assert found.is_judged.tolist() == [False, True, True, True] and found.name == "bm25" and found.n_missing == 1
     table = audit({found.name: found.scores}, y=found.target, qid=found.qid)
-    assert (
-        table.loc["bm25", "ndcg"]
-        == ndcg_score(found.target, found.scores, qid=found.qid)
-        == pytest.approx(1 / np.log2(3))
-    )
+    assert table.loc["bm25", "ndcg"] == pytest.approx(1 / np.log2(3))
     assert "target" not in load_trec_run(run)
     for text, match in (
         ("2 Q0 d1 1 3.5\n", "not of the form"),
@@ -240,8 +202,8 @@ def test_clusters_are_what_is_independent():
     rng = np.random.default_rng(1)
     x, w, firm = rng.random(60), rng.uniform(0, 2, 60), rng.integers(0, 12, 60)
     firms = list(dict.fromkeys(firm.tolist()))
-    mean, total = (
-        [f(firm == k) for k in firms] for f in (lambda c: np.average(x[c], weights=w[c]), lambda c: w[c].sum())
+    mean, total = zip(
+        *((np.average(x[firm == k], weights=w[firm == k]), w[firm == k].sum()) for k in firms), strict=True
     )
     got = upper_confidence_bound(x, weight=w, clusters=firm)
     assert got == pytest.approx(upper_confidence_bound(mean, weight=total), rel=1e-6)
@@ -260,10 +222,7 @@ def test_standard_errors_and_p_values_rest_on_clusters():
     rng = np.random.default_rng(3)
     qid = rng.permutation(np.repeat(np.arange(30), rng.integers(2, 7, 30)))
     y, group = rng.integers(1, 4, len(qid)), rng.choice(["a", "b"], len(qid))
-    rankers, kw = (
-        {"one": rng.normal(size=len(qid)), "other": rng.normal(size=len(qid))},
-        {"qid": qid, "random_state": 4},
-    )
+    rankers, kw = {name: rng.normal(size=len(qid)) for name in ("one", "other")}, {"qid": qid, "random_state": 4}
     weight, firm = np.random.default_rng(0).uniform(0.5, 3.0, 30), np.random.default_rng(1).integers(0, 6, 30)
     plain = audit(rankers, y=y, reference="one", query_weight=weight, **kw)
     got = audit(rankers, y=y, reference="one", query_weight=weight, clusters=firm[qid], **kw)
@@ -278,15 +237,10 @@ def test_standard_errors_and_p_values_rest_on_clusters():
     for one_each in (qid, dict(zip(range(30), "abcdefghijklmnopqrstuvwxyzABCD", strict=True))):
         alike = audit(rankers, y=y, reference="one", query_weight=weight, clusters=one_each, **kw)
         pd.testing.assert_frame_equal(alike, plain)
-    by_group = [
-        exposure_by_group(rankers, y=y, qid=qid, sensitive_features=group, clusters=c) for c in (None, firm[qid])
-    ]
+    told = {"y": y, "qid": qid, "sensitive_features": group}
+    by_group = [exposure_by_group(rankers, clusters=c, **told) for c in (None, firm[qid])]
     assert (by_group[0]["exposure"] == by_group[1]["exposure"]).all()
     assert (by_group[0]["exposure_se"] != by_group[1]["exposure_se"]).all()
-    for clusters, match in (
-        (np.arange(len(qid)), "several clusters"),
-        ({0: "a"}, "29 missing values"),
-        (firm, "of each"),
-    ):
+    for clusters, match in ((np.arange(len(qid)), "several clusters"), ({0: "a"}, "29 missing"), (firm, "of each")):
         with pytest.raises(ValueError, match=match):
             audit(rankers, y=y, clusters=clusters, **kw)

@@ -39,11 +39,7 @@ def log_wealth(m, values, weight, target):
     target : float
         > 0.
     """
-    left, largest = 0.0, 0.0
-    for w in weight:
-        left += w * w
-        largest = max(largest, w)
-    most = _LARGEST_STAKE / ((1.0 - m) * largest)
+    left, most = np.sum(weight * weight), _LARGEST_STAKE / ((1.0 - m) * weight.max())
     # Before there is any value, two of mean m that vary as much as they can.
     count, total, squares, wealth = 2.0, 2.0 * m, 2.0 * m * (1.0 - m), 0.0
     for i in range(len(values)):

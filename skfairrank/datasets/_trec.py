@@ -47,12 +47,8 @@ def load_trec_run(run, qrels=None) -> Bunch:
     ([0.9, 0.4], [0, 2], 1)
     """
     rows = _read(run, _RUN, "score")
-    found = Bunch(
-        scores=check_scores(rows["score"], name=f"{file_name(run)}: scores"),
-        qid=rows["qid"].to_numpy(object),
-        items=rows["item"].to_numpy(object),
-        name=rows["run"].iloc[0],
-    )
+    found = Bunch(qid=rows["qid"].to_numpy(object), items=rows["item"].to_numpy(object), name=rows["run"].iloc[0])
+    found.scores = check_scores(rows["score"], name=f"{file_name(run)}: scores")
     if qrels is None:
         return found
     judged = _read(qrels, _QRELS, "relevance").set_index(["qid", "item"])["relevance"].clip(lower=0)

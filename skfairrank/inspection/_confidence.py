@@ -121,10 +121,9 @@ def _of_clusters(values, weight, code) -> tuple[np.ndarray, np.ndarray]:
     weight = np.ones(len(values)) if weight is None else weight
     total = np.bincount(code, weight)
     mean = np.bincount(code, weight * values) / np.where(total > 0, total, 1.0)
-    lowest, highest = np.full(len(total), np.inf), np.zeros(len(total))
-    np.minimum.at(lowest, code, values)
-    np.maximum.at(highest, code, values)
-    return np.clip(mean, lowest, highest), total
+    return np.where(
+        np.bincount(code) == 1, values[np.unique(code, return_index=True)[1]], np.clip(mean, 0.0, 1.0)
+    ), total
 
 
 def check_confidence(confidence) -> float:
@@ -188,9 +187,8 @@ class _Hoeffding:
         self.bound = min(1.0, self._mean(self.limit))
         # A sum that falls short by x * scale has E (x - t)_+^5 <= E (Z - t)_+^5, with Z normal (Pinelis 2006). The t that
         # leaves most of the risk:
-        found = minimize_scalar(
-            lambda t: _fifth_moment(t) / (self.limit - t) ** 5, bounds=(self.limit - 8.0, self.limit - 0.1)
-        )
+        bounds = self.limit - 8.0, self.limit - 0.1
+        found = minimize_scalar(lambda t: _fifth_moment(t) / (self.limit - t) ** 5, bounds=bounds)
         self.start, self.by_variance = found.x, found.fun
 
     def _mean(self, x: float) -> float:

@@ -68,9 +68,7 @@ def group_leakage(X, sensitive_features, *, qid=None, cv=5, random_state=None):
     (1.0, True, True)
     """
     X = as_frame(X)
-    attributes = read_attributes(
-        sensitive_features, len(X), categorical=None, unknown_groups="leave_out", owner="group_leakage"
-    )
+    attributes = read_attributes(sensitive_features, len(X), unknown_groups="leave_out", owner="group_leakage")
     if len(attributes) != 1:
         raise ValueError(f"sensitive_features has {len(attributes)} columns: give one after the other.")
     (attribute,) = attributes

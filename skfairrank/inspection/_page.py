@@ -132,15 +132,9 @@ def _groups(report) -> dict:
     return found
 
 
-_WHAT = {
-    "ndcg": "quality",
-    "tau": "Kendall's tau under the hypothetical",
-    "top_changed": "share of lists with another first item",
-    "disparity": "gap in exposure per relevance",
-    "exposure_difference": "gap in exposure",
-    "exposure": "exposure",
-    "rank": "mean place",
-}
+_WHAT = {"ndcg": "quality", "tau": "Kendall's tau under the hypothetical", "exposure": "exposure", "rank": "mean place"}
+_WHAT |= {"top_changed": "share of lists with another first item"}
+_WHAT |= {"disparity": "gap in exposure per relevance", "exposure_difference": "gap in exposure"}
 
 
 def _changed(row, n_attributes: int = 2) -> str:

@@ -95,10 +95,7 @@ def group_pairwise_accuracy_difference(y, s, *, qid, sensitive_features, unknown
     found = group_pairwise_accuracy(y, s, query_weight=query_weight, **whose)
     shares = [share for share in found.values() if not math.isnan(share)]
     if len(shares) < 2:
-        warn_caller(
-            "group_pairwise_accuracy_difference is undefined: fewer than two groups have a row that is more relevant than one of "
-            "another group in its query. The result is nan.",
-            UndefinedMetricWarning,
-        )
+        message = "group_pairwise_accuracy_difference is nan: fewer than two groups have rows above less relevant ones of others."
+        warn_caller(message, UndefinedMetricWarning)
         return math.nan
     return max(shares) - min(shares)
