@@ -346,7 +346,7 @@ class ERR(ReciprocalRank):
     Parameters
     ----------
     max_relevance : float, optional
-        The highest grade there is. Default: the highest relevance of the rows at hand, which differs between data sets.
+        The highest grade there is. Default: the highest relevance of the rows at hand, at least 1; it differs between data sets.
     k : int, optional
         Only ranks 1 to k count.
     """

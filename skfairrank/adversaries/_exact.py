@@ -217,8 +217,10 @@ class ClosedForm:
             return change(Z)[:, None] * score.input_gradient(theta, Z)
 
         for _ in range(_N_STARTS):
-            D = self._random_moves(X.shape, rng)
-            D[second] = -D[second - 1]  # as many rise as fall, which matters where changes are compared with their mean
+            # As many rise as fall, which matters where changes are compared with their mean. By half, since each move is made
+            # twice, and the squares of all of them may spend the whole budget.
+            D = np.sqrt(0.5) * self._random_moves(X.shape, rng)
+            D[second] = -D[second - 1]
             for Z in self._path(X, D, slope):
                 best = max(best, 0.5 * float(np.sum(change(Z) ** 2)) / n_queries)
         return best

@@ -49,8 +49,8 @@ def fair_features(X, X_other, metric):
             "The squared distance between two items is not finite: features are too large. Scale them, for instance by "
             "StandardScaler, before fitting the metric."
         )
-    largest = max(np.abs(X).max(), np.abs(X_other).max()) * np.abs(shrink).max(initial=1.0)
-    return Z, Z_other, float(8.0 * np.finfo(float).eps * np.sqrt(X.shape[1]) * largest)
+    sizes = np.maximum(np.abs(X).max(axis=0), np.abs(X_other).max(axis=0))
+    return Z, Z_other, float(8.0 * np.finfo(float).eps * np.linalg.norm(reach(sizes, basis, shrink)[high > low]))
 
 
 def distances_of_rows(X, X_other, metric):
@@ -78,12 +78,11 @@ def distances_of_rows(X, X_other, metric):
         here = slice(start, start + _ROWS)
         a, b = (np.asarray(rows[here], dtype=np.float64) for rows in (X, X_other))
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = (shrink_along(b - a, basis, shrink) ** 2).sum(axis=1)
-        # Rows are as exact as the type in which they were given.
-        size = np.maximum(np.abs(a), np.abs(b)).max(axis=1, initial=0.0) * np.abs(shrink).max(initial=1.0)
-        blur = 8.0 * np.finfo(np.result_type(X.dtype, X_other.dtype, np.float32)).eps * np.sqrt(a.shape[1])
-        squares[np.sqrt(squares) <= blur * size] = 0.0
-        distances[here] = squares
+            moved = shrink_along(b - a, basis, shrink)
+            # Rows are as exact as the type in which they were given, each feature in its own unit.
+            eps = np.finfo(np.result_type(X.dtype, X_other.dtype, np.float32)).eps
+            moved[np.abs(moved) <= 8.0 * eps * reach(np.maximum(np.abs(a), np.abs(b)), basis, shrink)] = 0.0
+            distances[here] = (moved**2).sum(axis=1)
     if not np.isfinite(distances).all():
         raise ValueError(
             "The squared distance between a row and its counterpart is not finite: features are too large. Scale them, for "
@@ -130,7 +129,8 @@ def transport(Z, Z_other, *, max_iter=10_000_000):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the log says the same, and is checked
         uniform, uniform_other = np.full(n, 1.0 / n), np.full(m, 1.0 / m)
-        plan, log = ot.emd(uniform, uniform_other, cost, numItermax=max_iter, log=True, center_dual=False)
+        unit = cost / (cost.max() or 1.0)  # the simplex takes what is small for zero
+        plan, log = ot.emd(uniform, uniform_other, unit, numItermax=max_iter, log=True, center_dual=False)
     if log["warning"] is not None:
         raise RuntimeError(f"Optimal transport between queries of {n} and {m} items failed: {log['warning']}")
     plan = np.round(plan * n * m)  # mass in whole units, so that equal shares are equal
@@ -178,6 +178,15 @@ def nearest_rows(X, Z, pool, pool_fair, n_neighbors: int) -> np.ndarray:
         firsts = np.searchsorted(row[order], np.arange(len(own)))
         nearest[here] = found[order][firsts[:, None] + np.arange(n_neighbors)]
     return nearest
+
+
+def reach(sizes: np.ndarray, basis: np.ndarray, shrink: np.ndarray) -> np.ndarray:
+    """The largest numbers that take part in z of rows whose features are of these sizes: rounding is in their unit.
+
+    All as for `shrink_along`, and so is what is returned.
+    """
+    entries = np.abs(basis)
+    return sizes + (sizes @ entries.T) * np.abs(shrink) @ entries
 
 
 def shrink_along(rows: np.ndarray, basis: np.ndarray, shrink: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairrank._checks import validate_features
 from skfairrank._queries import Queries
-from skfairrank.fair_metrics._distances import distances_between, fair_features, shrink_along
+from skfairrank.fair_metrics._distances import distances_between, fair_features, reach, shrink_along
 
 _BLOCK = 1 << 14  # rows transformed at once
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a projection, beside the largest number that takes part in it
@@ -112,13 +112,24 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "negative."
             )
         values[values <= rounding * values[-1]] = 0.0
-        _, scale, rows = np.linalg.svd((vectors * np.sqrt(values)).T * unit)  # M is F'F of this F
-        is_free = scale <= max(np.sqrt(tolerance), rounding) * scale[0]
+        # M is F'F of this F. From the largest column to the smallest, so that small ones keep their digits.
+        order = np.argsort(-unit)
+        F = np.linalg.qr(((vectors * np.sqrt(values)).T * unit)[:, order], mode="r")
+        _, scale, rows = np.linalg.svd(F)
+        rows = rows[:, np.argsort(order)]
+        is_free = (scale <= np.sqrt(tolerance) * scale[0]) | (np.arange(len(M)) >= np.count_nonzero(values))
         self.directions_ = orthonormal_rows(rows[is_free], 1e-7)
         counts = ~is_free & (np.abs(scale - 1.0) > rounding * np.maximum(scale, 1.0))
         self.basis_ = np.vstack([self.directions_, rows[counts]])
         self.shrink_ = np.r_[np.ones(len(self.directions_)), 1.0 - scale[counts]]
         self._matrix = (rows[~is_free].T * scale[~is_free] ** 2) @ rows[~is_free]
+        steps = shrink_along(np.diag(1.0 / unit), self.basis_, self.shrink_)
+        off = np.abs(steps @ steps.T - M / unit[:, None] / unit).max()
+        if off > 1e-3 and is_free.sum() == np.count_nonzero(values == 0):  # else the tolerance made them differ
+            raise ValueError(
+                f"M joins features of units too far apart for 16 digits: squared distances would be off by {off:.2g} of a "
+                "feature's own. Scale the features, for instance by StandardScaler, and M with them."
+            )
 
     def transform(self, X):
         """The features that the metric compares, z: of a projector the "Project" baseline.
@@ -140,12 +151,11 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not touched.any():
             return out
         origin, grid = getattr(self, "_origin", np.zeros(X.shape[1])), getattr(self, "_grid", None)
-        fixed, entries = shrink_along(origin[None], basis, shrink), np.abs(basis)
+        fixed = shrink_along(origin[None], basis, shrink)
         for start in range(0, len(X), _BLOCK):
             rows = X[start : start + _BLOCK].astype(np.float64) - origin
             left, size = shrink_along(rows, basis, shrink), np.abs(rows)
-            taken = (size @ entries.T) @ np.abs(shrink)
-            left[np.abs(left) <= _ROUNDING * (size + taken[:, None])] = 0.0
+            left[np.abs(left) <= _ROUNDING * reach(size, basis, shrink)] = 0.0
             left += fixed
             if grid is not None:
                 left = np.round(left / grid) * grid
@@ -161,9 +171,8 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         self._origin = _row_of_its_own(X)
         far = np.maximum(np.abs(X.min(axis=0) - self._origin), np.abs(X.max(axis=0) - self._origin)).astype(np.float64)
-        size = far + np.abs(self._origin)
-        reach = size + np.abs(self.shrink_) @ (np.abs(self.basis_) @ size)
-        self._grid = 2.0 ** np.ceil(np.log2(np.maximum(_ROUNDING * reach, np.finfo(float).tiny)) + 3)
+        rounding = _ROUNDING * reach(far + np.abs(self._origin), self.basis_, self.shrink_)
+        self._grid = 2.0 ** np.ceil(np.log2(np.maximum(rounding, np.finfo(float).tiny)) + 3)
 
     def pair_distance(self, pairs):
         """Distance of each pair; plain, not squared.
@@ -320,14 +329,31 @@ def orthonormal_rows(directions: np.ndarray, tolerance: float) -> np.ndarray:
     unit = directions / np.abs(directions).max(axis=1, keepdims=True)  # first, since squares may overflow
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     used = np.flatnonzero(unit.any(axis=0))
-    _, singular, rows = np.linalg.svd(unit[:, used], full_matrices=False)
-    rows = rows[singular > tolerance * singular[0]]
-    within = 1.0 - (rows**2).sum(axis=0) <= max(tolerance**2, 64 * np.finfo(float).eps)
+    singular = np.linalg.svd(unit[:, used], compute_uv=False)
+    kept = singular[singular > tolerance * singular[0]]
+    rows = _orthogonalised(unit[:, used], len(kept))
+    # Up to rounding: a gap in a feature of small units is no rounding of a gap in one of large units.
+    left = np.linalg.norm(np.eye(len(used)) - rows.T @ rows, axis=0)
+    within = left <= 64 * np.finfo(float).eps * kept[0] / kept[-1] * (len(kept) > 1)
     basis = np.zeros((len(rows), n_features))
     n_axes = int(within.sum())
     basis[np.arange(n_axes), used[within]] = 1.0
-    if n_axes < len(rows):
-        basis[n_axes:, used[~within]] = np.linalg.svd(rows[:, ~within], full_matrices=False)[2][: len(rows) - n_axes]
+    basis[n_axes:, used[~within]] = _orthogonalised(rows[:, ~within], len(rows) - n_axes)
+    return basis
+
+
+def _orthogonalised(rows: np.ndarray, rank: int) -> np.ndarray:
+    """Orthonormal rows with the span of so many of these: of what is left the longest, one after the other.
+
+    By the method of Gram and Schmidt entries of features in small units keep their digits, which a decomposition rounds off.
+    """
+    left, basis = rows.copy(), np.zeros((rank, rows.shape[1]))
+    for k in range(rank):
+        row = left[np.argmax(np.linalg.norm(left, axis=1))]
+        row = row / np.linalg.norm(row)
+        row = row - (basis @ row) @ basis
+        basis[k] = row / np.linalg.norm(row)
+        left -= np.outer(left @ basis[k], basis[k])
     return basis
 
 
