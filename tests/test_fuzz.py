@@ -112,6 +112,8 @@ def test_a_bound_is_above_the_mean_and_knows_no_unit_of_weights(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
     x, weight = np.round(rng.beta(0.5, 1.5, n), 1), 10.0 ** rng.integers(-2, 3, n)
-    bound = upper_confidence_bound(x, weight=weight)
-    assert np.average(x, weights=weight) <= bound
-    assert upper_confidence_bound(x, weight=1e5 * weight) == pytest.approx(bound, abs=1e-9)
+    for confidence in (0.5, 0.95):
+        bound = upper_confidence_bound(x, confidence, weight=weight)
+        assert np.average(x, weights=weight) - 1e-12 <= bound
+        assert upper_confidence_bound(x, confidence, weight=1e5 * weight) == pytest.approx(bound, abs=1e-9)
+    assert upper_confidence_bound(x, 0.5) >= x.mean() - 1e-12

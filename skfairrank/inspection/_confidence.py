@@ -112,7 +112,8 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None, clusters=Non
         wealth = share * np.exp(log_wealth(low, values, stakes, np.log(1.0 / share))) if low > 0 else 0.0
         smallest = other.smallest_rejected(1.0 - wealth, high)
         if smallest > low:
-            return float(min(smallest, high, other.bound))
+            # At a low confidence a bound may be below the mean that was seen, which nobody would believe.
+            return float(max(min(smallest, high, other.bound), np.average(values, weights=stakes)))
     return 0.0
 
 
