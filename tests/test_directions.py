@@ -3,11 +3,10 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
-from skfairrank import QueryRanker, SensitiveSubspaceMetric, SenSTIRRanker
+from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
 
 pytestmark = pytest.mark.once
@@ -198,18 +197,6 @@ def test_the_share_held_is_that_of_the_squared_difference():
         assert (share < 0.5) == (direction == "coefficients")
 
 
-def test_the_summary_names_features_directions_and_columns():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"score": rng.normal(size=200), "sex_f": GROUP[:200] * 1.0, "<b>": rng.normal(size=200)})
-    with pytest.warns(UserWarning, match=r"'sex_f'.*alone determines the sensitive attribute sex"):
-        metric = SensitiveSubspaceMetric().fit(frame, sensitive_features=pd.Series(GROUP[:200], name="sex"))
-    summary = metric.summary()
-    assert list(summary.index) == ["score", "sex_f", "<b>"]
-    assert list(summary.columns) == ["direction 0 (attribute sex)", "gap"]
-    assert summary["gap"].to_numpy() == pytest.approx(metric.gaps_)
-    assert metric.determining_columns_ == {"attribute sex": ["sex_f"]}
-
-
 @pytest.mark.parametrize("column", ["copy", "threshold", "codes", "line"])
 def test_a_column_that_alone_determines_the_attribute_is_found(column):
     rng = np.random.default_rng(0)
@@ -270,27 +257,6 @@ def test_columns_that_are_projected_out_are_exact_zeros(settings, dtype):
 
 
 # The Display
-
-
-def test_the_display_draws_gaps_and_directions():
-    pytest.importorskip("matplotlib")
-    from skfairrank.inspection import SensitiveDirectionsDisplay
-
-    frame = pd.DataFrame(X, columns=HIRING.feature_names)
-    metric = fit(GROUP, frame)
-    display = SensitiveDirectionsDisplay.from_estimator(metric)
-    assert [bar.get_width() for bar in display.bars_] == pytest.approx(2 * metric.gaps_)
-    assert display.lines_[0].get_xdata() == pytest.approx(metric.directions_[0])
-    assert [label.get_text() for label in display.ax_.get_yticklabels()] == HIRING.feature_names
-    assert "27% held" in display.legend_.get_title().get_text() or "% held" in display.legend_.get_title().get_text()
-    few = SensitiveDirectionsDisplay.from_estimator(metric, max_features=2)
-    assert len(few.bars_) == 2
-    ranker = SenSTIRRanker(adversary="gaps", max_iter=2).fit(
-        frame, HIRING.target, qid=HIRING.qid, sensitive_features=GROUP
-    )
-    assert SensitiveDirectionsDisplay.from_estimator(ranker).metric.summary().index[0] == "mark 1"
-    with pytest.raises(ValueError, match="QueryRanker instance is not fitted"):
-        SensitiveDirectionsDisplay.from_estimator(QueryRanker(LogisticRegression()))
 
 
 # Faults that a stranger found

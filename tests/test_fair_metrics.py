@@ -9,7 +9,6 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import validate_data
@@ -197,22 +196,6 @@ def test_names_of_features_are_kept_and_others_refused(name):
     for pairs in (np.zeros((3, 2, 5)), np.zeros((3, 3, 4)), np.zeros((3, 4)), np.full((1, 2, 4), np.nan)):
         with pytest.raises(ValueError, match="pairs"):
             metric.pair_distance(pairs)
-
-
-def test_an_unfitted_metric_says_so():
-    metric = SensitiveSubspaceMetric(V)
-    calls = [
-        metric.get_mahalanobis_matrix,
-        lambda: metric.transform(X),
-        lambda: metric.pair_distance(PAIRS),
-        lambda: nearest_queries(X, X, qid=PEOPLE, qid_reference=PEOPLE, metric=metric),
-    ]
-    for call in calls:
-        with pytest.raises(NotFittedError):
-            call()
-    for other in (metric, PCA(2), PCA(2).fit(X)):
-        with pytest.raises(ValueError, match="that is not fitted, or is no fair metric"):
-            SenSTIRRanker(FrozenEstimator(other), max_iter=2).fit(X, GROUP, qid=PEOPLE)
 
 
 # Queries
@@ -442,15 +425,6 @@ def test_arrays_that_are_not_in_order_are_refused(kind):
         lambda: nearest_queries(X, X, qid=QID, qid_reference=QID, metric=metric),
     ):
         with pytest.raises(ValueError, match=message):
-            call()
-
-
-@pytest.mark.parametrize("missing", ["directions_", "basis_", "shrink_"])
-def test_an_error_names_what_is_missing(missing):
-    metric = with_arrays()
-    delattr(metric, missing)
-    for call in (lambda: check_fair_metric(metric), lambda: fit_metric(FrozenEstimator(metric), X)):
-        with pytest.raises(TypeError, match=f"MahalanobisMetric, which is no fitted fair metric: it has no {missing}"):
             call()
 
 

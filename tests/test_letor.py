@@ -1,6 +1,5 @@
 """LETOR files as they are in practice, and the paper's preparation of Microsoft Learning to Rank."""
 
-import bz2
 import gzip
 import io
 import itertools
@@ -42,7 +41,6 @@ def letor(text, **parameters):
         "\n\n" + PLAIN.replace("\n", "\n\r\n") + "  \n",
         PLAIN.replace("\n", "# docid = 1:2 qid:9\n"),
         "\ufeff" + PLAIN,
-        PLAIN.replace("2 qid", "2.0 qid").replace("1 qid", "+1 qid"),
     ],
 )
 def test_white_space_comments_and_line_ends_do_not_matter(text):
@@ -51,22 +49,6 @@ def test_white_space_comments_and_line_ends_do_not_matter(text):
     assert documents.target.tolist() == [2, 0, 1] and documents.target.dtype == np.int64
     assert documents.qid.tolist() == [10, 10, 3] and documents.qid.dtype == np.int64
     assert documents.feature_names == ["1", "2", "3", "4"]
-
-
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress])
-def test_compression_is_recognised_by_content(tmp_path, compress):
-    path = tmp_path / "train.txt"
-    path.write_bytes(compress(PLAIN.encode()))
-    np.testing.assert_array_equal(load_letor(str(path)).data, DATA)
-
-
-def test_file_objects_are_read_and_left_open(tmp_path):
-    path = tmp_path / "train.txt"
-    path.write_text(PLAIN)
-    with open(path, "rb") as binary, open(path) as text:
-        for file in (binary, text, io.StringIO(PLAIN)):
-            np.testing.assert_array_equal(load_letor(file).data, DATA)
-            assert not file.closed
 
 
 def test_features_count_from_1_also_where_feature_1_never_occurs():
@@ -84,12 +66,8 @@ def test_features_count_from_1_also_where_feature_1_never_occurs():
 def test_trailing_features_that_no_document_has():
     assert letor(PLAIN, n_features=6).data.shape == (3, 6)
     np.testing.assert_array_equal(letor(PLAIN, n_features=6).data[:, 4:], 0)
-    assert len(letor(PLAIN, n_features=6).feature_names) == 6
     with pytest.raises(ValueError, match="n_features was set to 3, but input file contains 4"):
         letor(PLAIN, n_features=3)
-    with pytest.raises(ValueError, match="n_features=0"):
-        letor(PLAIN, n_features=0)
-    assert letor("1 qid:1\n0 qid:1\n", n_features=2).data.tolist() == [[0, 0], [0, 0]]
 
 
 def test_unsorted_and_returning_qid_keep_the_order_of_the_file():
@@ -106,16 +84,9 @@ def test_qid_that_are_no_integers_stay_strings():
     assert letor(f"1 qid:{2**62} 1:1\n").qid.tolist() == [2**62]
 
 
-def test_comments_are_those_of_the_rows():
-    text = "# header\n2 qid:1 1:1 #docid = GX029-35 inc = 1 # more\n\n0 qid:1 1:2\n1 qid:2 1:3 #  b  \r\n"
-    assert letor(text).comments.tolist() == ["docid = GX029-35 inc = 1 # more", "", "b"]
-    assert letor(PLAIN).comments is None
-    assert letor("1 qid:1 1:1 #\n").comments is None
-
-
-def test_real_valued_relevance_stays_real():
-    documents = letor("0.5 qid:1 1:1\n2 qid:1 1:1\n")
-    assert documents.target.tolist() == [0.5, 2] and documents.target.dtype == np.float64
+def test_real_valued_relevance_stays_real_and_comments_stay_with_their_rows():
+    documents = letor("0.5 qid:1 1:1 # a\n2 qid:1 1:1\n")
+    assert documents.target.tolist() == [0.5, 2] and documents.comments.tolist() == ["a", ""]
 
 
 def test_dtype_and_sparse_output():
@@ -134,14 +105,8 @@ def test_dtype_and_sparse_output():
     [
         ("", "no row in it"),
         ("1 1:2 2:3\n0 1:1\n", "line 1: no query id after the relevance"),
-        ("1 qid:1 1:2\n\n0 1:1\n", "line 3: no query id"),
         ("1 qid:1 1:2\nx qid:1 1:2\n", "line 2: not of the form 'relevance qid:id index:value"),
         ("1 qid:1 2:1 1:1\n", "line 1: not of the form.*sorted and unique"),
-        (
-            "1 qid:1 1:1\n-1 qid:1 1:1\n-1 qid:2 1:1\n",
-            "the relevance .* has negative values",
-        ),
-        ("1 qid:1 1:1\ninf qid:1 1:1\n", "the relevance .* contains infinity .1 of 2 values, the first in row 1"),
     ],
 )
 def test_messages_name_file_and_line(tmp_path, text, message):
@@ -273,16 +238,6 @@ def test_mslr_sampling_is_uniform_over_the_subsets_with_a_relevant_document():
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_mslr_constant_features_are_centred_and_finite(parts):
-    for part, value in zip(parts, (7.1, 7.1, 9.1), strict=True):
-        part.data[:, 10] = value
-    task = make_mslr_ranking(*parts, random_state=0)
-    np.testing.assert_allclose(task.train.data[:, 10], 0, atol=1e-12)
-    np.testing.assert_allclose(task.test.data[:, 10], 2)
-    for part in (task.train, task.validation, task.test):
-        assert np.isfinite(part.data).all()
-
-
 def test_mslr_names_what_is_wrong(parts):
     narrow = Bunch(data=parts[1].data[:, :130], target=parts[1].target, qid=parts[1].qid)
     with pytest.raises(ValueError, match=r"validation.data has 130 features.*load_letor\(path, n_features=136\)"):
@@ -292,12 +247,6 @@ def test_mslr_names_what_is_wrong(parts):
         ValueError, match=r"test: none of 3 queries is kept: 1 have fewer than min_documents=20.* 2 others"
     ):
         make_mslr_ranking(parts[0], parts[1], nothing)
-    short = Bunch(data=parts[1].data, target=parts[1].target[1:], qid=parts[1].qid)
-    with pytest.raises(ValueError, match=r"validation\.target has shape"):
-        make_mslr_ranking(parts[0], short, parts[2])
-    sizes = Bunch(data=parts[1].data, target=parts[1].target, qid=[25, 30, 19, 20, 40])
-    with pytest.raises(ValueError, match=r"validation\.qid has 5 entries for 134 rows"):
-        make_mslr_ranking(parts[0], sizes, parts[2])
 
 
 def test_mslr_feature_names_are_the_published_ones():

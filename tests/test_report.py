@@ -12,11 +12,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.compose import make_column_transformer
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 from skfairrank.hypotheticals import Hypotheticals
 from skfairrank.inspection import AuditReport, audit, audit_report, exposure_by_group, fairness_certificate
@@ -26,13 +23,12 @@ NASTY = "<script>alert('1')</script>\"&<b>"
 
 
 class Linear(BaseEstimator):
-    """Scores X @ w, and counts how often it is asked."""
+    """Scores X @ w."""
 
     def __init__(self, w):
-        self.w, self.n_calls = w, 0
+        self.w = w
 
     def predict(self, X):
-        self.n_calls += 1
         return np.asarray(X, dtype=float) @ np.asarray(self.w)
 
 
@@ -191,70 +187,6 @@ def test_page_stands_alone_and_is_the_same_each_time(full, tmp_path):
     assert "2031-05-06" in page_of(report, tmp_path, date=datetime.date(2031, 5, 6))
 
 
-def test_page_is_accessible(full, tmp_path):
-    """A language, headings without gaps, captions, scopes, a text for each picture, boxes that a keyboard can scroll."""
-    page = page_of(full[0], tmp_path)
-    assert '<html lang="en">' in page and "<title>Fairness report</title>" in page and 'name="viewport"' in page
-    levels = [int(level) for level in re.findall(r"<h(\d)>", page)]
-    assert levels[0] == 1 and levels.count(1) == 1 and max(np.diff(levels)) == 1
-    tables = re.findall(r"<table.*?</table>", page, flags=re.DOTALL)
-    assert len(tables) >= 5 and page.count('tabindex="0" aria-label="') == len(tables)
-    for table in tables:
-        assert re.search(r"<caption><span>[^<]+</span></caption>", table)
-        rows = re.findall(r"<tr.*?</tr>", table, flags=re.DOTALL)
-        assert len({row.count("</th>") + row.count("</td>") for row in rows}) == 1
-        assert table.count("<th") - 1 == len(re.findall(r'<th scope="(?:row|col)">', table))  # thead is one
-    pictures = re.findall(r'<div role="img" aria-label="([^"]+)"><svg', page)
-    assert len(pictures) == page.count("<svg") >= 5 and all(len(text) > 20 for text in pictures)
-
-
-def test_each_ranker_is_asked_once_for_each_set_of_rows():
-    X, y, qid = task()
-    ranker = Linear([1.0, 0.5])
-    groups = pd.DataFrame({"a": X[:, 1], "b": np.arange(len(y)) % 2})
-    report = audit_report(
-        ranker, X, y, qid=qid, hypotheticals=[flip, raise_], X_hypothetical=X[::-1].copy(), sensitive_features=groups
-    )
-    assert ranker.n_calls == 4 and list(report.table.index) == ["Linear"]
-    assert report.certificates["Linear"].hypotheticals == ["flip", "raise_", "X_hypothetical"]
-
-
-def people(n_queries, seed=0):
-    rng = np.random.default_rng(seed)
-    n = 8 * n_queries
-    table = pd.DataFrame(
-        {
-            "sex": rng.choice(["female", "male"], n),
-            "town": pd.Categorical(rng.choice(["A", "B"], n)),
-            "skill": rng.normal(size=n),
-        }
-    )
-    return (
-        table,
-        np.round(np.clip(table["skill"] + 0.7 * (table["sex"] == "male") + 1, 0, 3)),
-        np.repeat(np.arange(n_queries), 8),
-    )
-
-
-def other_sex(X):
-    return X.assign(sex=X["sex"].map({"female": "male", "male": "female"}))
-
-
-def test_black_boxes_that_take_strings(tmp_path):
-    """A DataFrame of text, categories and numbers."""
-    X, y, _ = people(40)
-    encode = make_column_transformer((OneHotEncoder(), ["sex", "town"]), remainder="passthrough")
-    rankers = {"pipeline": make_pipeline(encode, LinearRegression()).fit(X, y)}
-    Xt, yt, qt = people(30, seed=1)
-    settings = {"hypotheticals": {"other sex": other_sex}, "sensitive_features": Xt[["sex", "town"]]}
-    report = audit_report(rankers, Xt.set_axis([f"person {i}" for i in range(len(Xt))]), yt, qid=qt, **settings)
-    assert all(certificate.value > 0.05 for certificate in report.certificates.values())
-    worst = report.worst_queries()
-    assert set(worst["change"]) == {"sex: female → male", "sex: male → female"}
-    assert worst["item"].str.fullmatch(r"person \d+").all() and worst["group"].str.fullmatch(r"(fe)?male, [AB]").all()
-    assert "sex:\u00a0female\u00a0→\u00a0male" in page_of(report, tmp_path)
-
-
 def test_sparse_tables():
     X, _, qid = task()
     plain, flipped = sparse.csr_array(X), sparse.csr_array(flip(X.copy()))
@@ -300,25 +232,6 @@ def test_nothing_relevant_and_nothing_changed(tmp_path):
     text = text_of(page_of(report, tmp_path))
     assert "Quality cannot be measured" in text and "no two items change order" in text
     assert "Under no hypothetical does any list change its order" in text and len(report.worst_queries()) == 0
-
-
-def test_long_lists_and_many_hypotheticals_are_cut_and_say_so(tmp_path):
-    X, y, qid = task(n_queries=2, n_items=200)
-    many = {f"h{k}": (lambda Z, k=k: Z + [[0, k]]) for k in range(1, 41)} | {"raised": raise_}
-    report = audit_report(
-        {"a": Linear([1, 0.1]), "b": Linear([1, 1])},
-        X,
-        y,
-        qid=qid,
-        hypotheticals=many,
-        sensitive_features=X[:, 1],
-        n_worst=1,
-    )
-    page = page_of(report, tmp_path)
-    text = text_of(page)
-    assert "items further down left out" in text and "15 hypotheticals of 41" in text and "and 33 more" in text
-    assert len(page) < 250_000 and len(report.worst_queries()) == 400
-    assert "Share of the first 10 places" in text
 
 
 def test_scores_and_rankers_side_by_side():

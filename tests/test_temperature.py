@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairrank import PlackettLuceRanker, QueryRanker, QueryScaler, SenSTIRRanker, TemperatureRanker
-from skfairrank.inspection import TemperatureDisplay
 from skfairrank.metrics import group_exposure_disparity, ndcg_score, ndcg_scorer, stochastic_ndcg_score
 from skfairrank.model_selection import QueryKFold
 from skfairrank.postprocessing import FAStarRanker
@@ -261,17 +260,6 @@ def test_ranks_have_no_temperature():
 
 
 # The display
-
-
-def test_the_display_draws_the_curve_and_its_bounds(plt):
-    ranker = chosen(group=GROUP, max_ndcg_loss=0.15, max_disparity=0.6 * DISPARITY)
-    display = TemperatureDisplay.from_estimator(ranker)
-    assert len(display.axes_) == 2 and display.ax_ is display.axes_[0]
-    for name, bound in (("ndcg", ranker.sorted_ndcg_ - 0.15), ("disparity", 0.6 * DISPARITY)):
-        np.testing.assert_array_equal(display.lines_[name].get_xdata(), ranker.curve_["temperature"])
-        np.testing.assert_array_equal(display.lines_[name].get_ydata(), ranker.curve_[name])
-        assert set(display.bound_lines_[name].get_ydata()) == {bound}
-    assert display.axes_[1].get_xlabel() == "temperature" and display.ax_.get_xscale() == "log"
 
 
 # Wrong calls, other tables

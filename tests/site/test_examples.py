@@ -161,24 +161,6 @@ def test_reranking_prints_what_each_way_buys(run):
     check_figure(n_axes=2)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "plot_figure3_german",
-        "plot_exact_adversaries",
-        "plot_search_german_credit",
-        "plot_boosting_german",
-        "plot_german_mlp",
-    ],
-)
-def test_without_data_or_network_a_script_says_where_to_get_them(no_data, no_network, run, name):
-    with pytest.warns(UserWarning, match="network error"):
-        with pytest.raises(FileNotFoundError, match="has none of german.data.gz") as raised:
-            run(name)
-    said = str(raised.value)
-    assert str(no_data) in said and "https://archive.ics.uci.edu" in said and "SKFAIRRANK_DATA" in said
-
-
 @pytest.mark.slow
 def test_exact_adversaries_on_both_tasks(run):
     shared_data("german.data.gz")

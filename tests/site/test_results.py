@@ -176,16 +176,6 @@ def test_page_of_results(examples, tmp_path, capsys):
         assert defaults.count(f"| {task} |") == 9, task
 
 
-def test_page_without_data_has_the_made_tasks_alone(examples, no_data, tmp_path, capsys):
-    import results
-
-    results.main(["--quick", "--output", str(tmp_path / "results.md")])
-    page = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert page.count("Left out") == 5 and "| Baseline |" in page
-    assert "| Synthetic | Baseline |" in page and "| Hiring | Baseline |" in page and "| Census |" not in page
-    assert capsys.readouterr().err.count("SKFAIRRANK_DATA") == 5
-
-
 # Which method when
 
 
