@@ -53,9 +53,6 @@ def test_every_parameter_is_documented_and_nothing_else(cls):
     assert sorted(named) == sorted(inspect.signature(cls).parameters)
 
 
-# Copies
-
-
 def test_a_class_may_be_derived_with_a_constructor_of_its_own():
     class Short(SenSTIRRanker):
         def __init__(self, rho=0.01, max_iter=5):

@@ -256,9 +256,6 @@ def test_columns_that_are_projected_out_are_exact_zeros(settings, dtype):
     assert out.dtype == dtype and (out[:, :2] == 0).all() and (out[:, 2:].std(axis=0) > 0.1).all()
 
 
-# The Display
-
-
 # Faults that a stranger found
 
 

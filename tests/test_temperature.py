@@ -259,9 +259,6 @@ def test_ranks_have_no_temperature():
         TemperatureRanker(ranker, max_ndcg_loss=0.02).fit(X, Y, qid=QID, sensitive_features=GROUP)
 
 
-# The display
-
-
 # Wrong calls, other tables
 
 
