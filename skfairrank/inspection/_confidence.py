@@ -47,6 +47,8 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None, clusters=Non
     With weights Hoeffding's bound takes the place of the binomial one, so that the bound is never wider; the bets get the part of
     the risk that it certainly leaves. Bets are made in an order of the values that is drawn once, with a fixed seed: in another
     order what lies above the mean may change by a tenth. It is valid in any order that is chosen without looking at the values.
+    The proof of the bets asks for draws of one distribution, which does not depend on the weight. Where means go with the weights
+    there are only simulations, in which the bound failed less often than it may.
 
     Parameters
     ----------
