@@ -445,3 +445,9 @@ def test_what_is_no_fair_metric_is_refused_with_a_sentence(kind):
     assert "metric" in str(caught.value)
     with pytest.raises((TypeError, ValueError), match="metric"):
         SenSTIRRanker(metric, max_iter=2).fit(X, RELEVANCE, qid=QID, sensitive_features=GROUP)
+
+
+def test_a_feature_in_small_units_is_not_free():
+    metric = MahalanobisMetric(np.diag([1e-12, 1.0])).fit(np.eye(2))
+    assert len(metric.directions_) == 0
+    assert metric.pair_distance([[[1e6, 0.0], [0.0, 0.0]]]) == pytest.approx([1.0])

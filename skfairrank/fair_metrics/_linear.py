@@ -92,9 +92,10 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.eye(B.shape[1]) - (B.T * share) @ B
 
     def _take_matrix(self, M, tolerance):
-        """Set what makes the distance that of M; eigenvalues of M up to `tolerance` times the largest count as zero.
+        """Set what makes the distance that of M.
 
-        Ranks are decided in units in which M has ones on its diagonal, so that features of very different units may meet.
+        Eigenvalues up to `tolerance` times the largest count as zero, in units in which M has ones on its diagonal: so features
+        of very different units may meet.
         """
         rounding = np.finfo(float).eps * max(64, len(M))
         if np.abs(M - M.T).max() > max(tolerance, rounding) * np.abs(M).max():
@@ -111,13 +112,13 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"M is not positive semidefinite: its eigenvalues go from {low:g} to {high:g}, and squared distances would be "
                 "negative."
             )
-        values[values <= rounding * values[-1]] = 0.0
+        values[values <= max(tolerance, rounding) * values[-1]] = 0.0
         # M is F'F of this F. From the largest column to the smallest, so that small ones keep their digits.
         order = np.argsort(-unit)
         F = np.linalg.qr(((vectors * np.sqrt(values)).T * unit)[:, order], mode="r")
         _, scale, rows = np.linalg.svd(F)
         rows = rows[:, np.argsort(order)]
-        is_free = (scale <= np.sqrt(tolerance) * scale[0]) | (np.arange(len(M)) >= np.count_nonzero(values))
+        is_free = np.arange(len(M)) >= np.count_nonzero(values)
         self.directions_ = orthonormal_rows(rows[is_free], 1e-7)
         counts = ~is_free & (np.abs(scale - 1.0) > rounding * np.maximum(scale, 1.0))
         self.basis_ = np.vstack([self.directions_, rows[counts]])
@@ -125,7 +126,7 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._matrix = (rows[~is_free].T * scale[~is_free] ** 2) @ rows[~is_free]
         steps = shrink_along(np.diag(1.0 / unit), self.basis_, self.shrink_)
         off = np.abs(steps @ steps.T - M / unit[:, None] / unit).max()
-        if off > 1e-3 and is_free.sum() == np.count_nonzero(values == 0):  # else the tolerance made them differ
+        if off > max(1e-3, 4.0 * tolerance):
             raise ValueError(
                 f"M joins features of units too far apart for 16 digits: squared distances would be off by {off:.2g} of a "
                 "feature's own. Scale the features, for instance by StandardScaler, and M with them."
@@ -249,7 +250,7 @@ class MahalanobisMetric(LinearFairMetric):
     M : array-like, shape (n_features, n_features)
         Symmetric, positive semidefinite.
     rank_tolerance : float, default=1e-10
-        Eigenvalues below this times the largest count as zero.
+        Eigenvalues below this times the largest count as zero, in units in which M has ones on its diagonal.
 
     Attributes
     ----------
