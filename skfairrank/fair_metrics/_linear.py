@@ -151,14 +151,17 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         out = np.array(X)
         if not touched.any():
             return out
-        origin, grid = getattr(self, "_origin", np.zeros(X.shape[1])), getattr(self, "_grid", None)
+        origin, largest = getattr(self, "_origin", np.zeros(X.shape[1])), getattr(self, "_largest", None)
         fixed = shrink_along(origin[None], basis, shrink)
+        if largest is not None:
+            rounding = _ROUNDING * reach(largest, basis, shrink)
+            grid = 2.0 ** np.ceil(np.log2(np.maximum(rounding, np.finfo(float).tiny)) + 3)
         for start in range(0, len(X), _BLOCK):
             rows = X[start : start + _BLOCK].astype(np.float64) - origin
             left, size = shrink_along(rows, basis, shrink), np.abs(rows)
             left[np.abs(left) <= _ROUNDING * reach(size, basis, shrink)] = 0.0
             left += fixed
-            if grid is not None:
+            if largest is not None:
                 left = np.round(left / grid) * grid
             out[start : start + _BLOCK, touched] = left[:, touched]
         return out
@@ -172,8 +175,7 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         self._origin = _row_of_its_own(X)
         far = np.maximum(np.abs(X.min(axis=0) - self._origin), np.abs(X.max(axis=0) - self._origin)).astype(np.float64)
-        rounding = _ROUNDING * reach(far + np.abs(self._origin), self.basis_, self.shrink_)
-        self._grid = 2.0 ** np.ceil(np.log2(np.maximum(rounding, np.finfo(float).tiny)) + 3)
+        self._largest = far + np.abs(self._origin)
 
     def pair_distance(self, pairs):
         """Distance of each pair; plain, not squared.
