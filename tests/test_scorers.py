@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import warnings
 from functools import partial
 
@@ -419,6 +420,8 @@ def test_audit_and_displays_hand_qid_on(task):
 @pytest.mark.parametrize("scoring", [None, ndcg_scorer], ids=["score", "scorer"])
 def test_an_undefined_metric_is_said_once_in_a_search(scoring, task):
     """Case 52: three folds, three candidates, one data set; a second search says it again."""
+    if sys.gettrace() is not None:
+        pytest.skip("coverage's tracer takes the place in which a call's note is kept")
     X, y, metadata = task
     y = np.where(metadata["qid"] % 4 == 0, 0, y)
     ranker = PlackettLuceRanker(max_iter=2, random_state=0)
