@@ -335,9 +335,13 @@ def orthonormal_rows(directions: np.ndarray, tolerance: float) -> np.ndarray:
     singular = np.linalg.svd(unit[:, used], compute_uv=False)
     kept = singular[singular > tolerance * singular[0]]
     rows = _orthogonalised(unit[:, used], len(kept))
-    # Up to rounding: a gap in a feature of small units is no rounding of a gap in one of large units.
-    left = np.linalg.norm(np.eye(len(used)) - rows.T @ rows, axis=0)
-    within = left <= 64 * np.finfo(float).eps * kept[0] / kept[-1] * (len(kept) > 1)
+    # Up to rounding: a gap in a feature of small units is no rounding of a gap in one of large units. At most 2 K features have
+    # more than half of their length within the span, so that no square matrix of all features is needed.
+    within = (rows**2).sum(axis=0) > 0.5
+    near = np.flatnonzero(within)
+    left = rows.T @ rows[:, near]
+    left[near, np.arange(len(near))] -= 1.0
+    within[near] = np.linalg.norm(left, axis=0) <= 64 * np.finfo(float).eps * kept[0] / kept[-1] * (len(kept) > 1)
     basis = np.zeros((len(rows), n_features))
     n_axes = int(within.sum())
     basis[np.arange(n_axes), used[within]] = 1.0

@@ -44,8 +44,6 @@ class Library:
         Whether its ranker takes one weight for each query, and not for each row.
     categorical : tuple of str
         Parameters and arguments that list the columns of categories.
-    makes_up_names : bool
-        Whether its models warn of missing column names where `fit` had none.
     column_weights : tuple of str
         The parameter with one weight for each column; () if there is none.
     absent : float
@@ -73,7 +71,6 @@ class Library:
     weights: tuple = ()
     weighs_queries = False
     categorical: tuple = ()
-    makes_up_names = False
     absent = 0.0
     column_weights: tuple = ()
     weighs_gains = True

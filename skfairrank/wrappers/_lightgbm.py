@@ -26,7 +26,6 @@ class LightGBM(Library):
     per_eval_set = ("eval_sample_weight", "eval_init_score", "eval_class_weight")
     weights = ("sample_weight", "eval_sample_weight")
     categorical = ("categorical_feature", "cat_feature", "categorical_column", "cat_column", "categorical_features")
-    makes_up_names = True  # before 4.7
     column_weights = ("feature_contri", "feature_contrib", "fc", "fp", "feature_penalty")
     column_sampling = (
         *("colsample_bytree", "feature_fraction", "sub_feature"),
