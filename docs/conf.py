@@ -78,7 +78,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": rf"/plot_(?!({'|'.join(lacking())})\.py)",
-    "ignore_pattern": r"(^|/)_|/paper/|results\.py|which_method\.py|one_group_loses\.py",  # shared code of the scripts, and pages
+    # Shared code of the scripts, and what writes the pages of docs/.
+    "ignore_pattern": r"(^|/)_|/paper/|results\.py|which_method\.py|when_does_it_help\.py|one_group_loses\.py",
     "plot_gallery": os.environ.get("RUN_EXAMPLES") == "1",
     "parallel": 2,
     "thumbnail_size": (480, 280),

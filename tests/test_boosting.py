@@ -107,6 +107,10 @@ def test_gradient_is_that_of_the_objective_in_the_scores():
     expected = np.zeros((2, 7))
     expected[chosen, np.arange(7)] = least * weight
     np.testing.assert_allclose(hessian[7:].reshape(2, 7) / objective.scale, expected, rtol=1e-6)
+    # Each row has had two partners once the other one was chosen too.
+    exchanged = np.concatenate([scores[:7], scores[14:], scores[7:14]])
+    again = objective(None, exchanged)[1][:7] / objective.scale
+    np.testing.assert_allclose(again, weight * np.maximum(own, 2 * least), rtol=1e-5)
 
 
 def test_history_holds_the_means_of_the_objective():

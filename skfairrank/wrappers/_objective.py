@@ -31,8 +31,10 @@ class FairObjective:
         g_i = -\partial U / \partial h_i + \rho (h_i - h_{i'}), \qquad g_{i'} = -\rho (h_i - h_{i'}),
 
     and zero for hypothetical rows that were not chosen. Trees divide gradients by hessians: these are the curvature beside
-    :math:`\partial U / \partial h`, but of both partners at least 2 `learning_rate` :math:`\rho`. Then a tree that has the two in
-    different leaves at most closes their difference. A larger hessian would brake what the two have in common as well.
+    :math:`\partial U / \partial h`, but of both partners at least :math:`2 k_i \rho` `learning_rate`, where :math:`k_i`
+    counts the hypothetical rows that the adversary has chosen for row i in any round. Of a row with one partner, a tree
+    that has the two in different leaves at most closes their difference, and what they have in common is not braked. A row with
+    several is pulled by one after the other, so each closes a part.
 
     All of it is multiplied by one number, so that in the first round the mean hessian of rows is 1, as of a squared error: a
     model's `min_child_weight`, `reg_lambda` or `cat_smooth` then have the meaning of numbers of rows. (LambdaMART's are left as
@@ -64,6 +66,7 @@ class FairObjective:
     ):
         self.batch, self.discount, self.gradient, self.adversary = batch, discount, gradient, adversary
         self.learning_rate, self.rng, self.scale = learning_rate, rng, 0.0
+        self.was_chosen = np.zeros((0, 0), dtype=bool)
         #: Whether the regulariser's hessians were larger than those beside dU/dh in the last round.
         self.is_braked = False
         self.history: dict[str, list[float]] = {
@@ -94,7 +97,10 @@ class FairObjective:
         hessian[:n_rows] = self.scale * weight * curvature
         regularizer = distance = multiplier = 0.0
         if self.adversary is not None:
-            choice = self.adversary.choose(h, scores[n_rows:].reshape(-1, n_rows))
+            hypothetical = scores[n_rows:].reshape(-1, n_rows)
+            if not self.was_chosen.size:
+                self.was_chosen = np.zeros(hypothetical.shape, dtype=bool)
+            choice = self.adversary.choose(h, hypothetical)
             self._add_regularizer(gradient, hessian, choice, self.scale * self.adversary.rho * weight)
             regularizer = float(0.5 * (weight * np.square(choice.difference)).sum() / len(sizes))
             distance, multiplier = choice.query_distance, choice.multiplier
@@ -114,7 +120,9 @@ class FairObjective:
         pull = strength[moved] * choice.difference[moved]
         gradient[moved] += pull
         gradient[partners] -= pull
-        least = 2.0 * self.learning_rate * strength[moved]
+        self.was_chosen[choice.hypothetical[moved], moved] = True
+        n_partners = self.was_chosen[:, moved].sum(axis=0)
+        least = 2.0 * self.learning_rate * n_partners * strength[moved]
         self.is_braked = bool(least.sum() > hessian[moved].sum())
         hessian[moved] = np.maximum(hessian[moved], least)
         hessian[partners] = least
