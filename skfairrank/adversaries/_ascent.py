@@ -20,7 +20,6 @@ from skfairrank._kernels.attack import (
     LARGEST,
     LARGEST_ASSIGNMENT,
     MOST_SPENT,
-    N_STARTS,
     RHO,
     SHARE,
     SUBSPACE,
@@ -216,10 +215,7 @@ class PreparedAscent:
 
     def draw(self, n):
         """Random starts, uniform, shape (n, n_drawn)."""
-        drawn = self.rng.random((n, self.n_drawn))
-        drawn -= 0.5
-        drawn *= 2.0 * self.width
-        return drawn
+        return self.rng.uniform(-self.width, self.width, (n, self.n_drawn))
 
 
 class LinearAscent(PreparedAscent):
@@ -231,15 +227,15 @@ class LinearAscent(PreparedAscent):
 
     def __init__(self, *given):
         super().__init__(*given)
-        self.n_starts = n_starts = int(self.adversary.subspace_n_starts or 0)
-        self._settings = settings = np.zeros(8)
-        settings[[RHO, N_STARTS]] = self.rho, n_starts
+        self.n_starts = int(self.adversary.subspace_n_starts or 0)
+        self._settings = settings = np.zeros(7)
+        settings[RHO] = self.rho
         settings[SUBSPACE : SUBSPACE + 2], settings[FULL : FULL + 2] = self.subspace, self.full
         K, d = self.raw.shape
         # Nanoseconds that one path takes, roughly.
         self._work = 4.0 * (K * self.subspace[1] + d * self.full[1])
         # The same few sizes come up again and again where items share starts.
-        self._paths_for = lru_cache(maxsize=16 if n_starts else 1)(self._lay_out)
+        self._paths_for = lru_cache(maxsize=16 if self.n_starts else 1)(self._lay_out)
 
     def find(self, batch, w, multiplier, most_spent, starts=None):
         """As `PreparedAscent.find`; given starts are overwritten.
@@ -248,22 +244,21 @@ class LinearAscent(PreparedAscent):
         `n_starts` those of the next size that comes up, and so on; item i of a query takes start i modulo `n_starts` of its size.
         Without: one for each row of the batch.
         """
-        size, by_path, by_query = self._paths_for(batch.offsets.tobytes())
+        size, by_path, by_query, room = self._paths_for(batch.offsets.tobytes())
         P, raw, settings, pairing = len(size), self.raw, self._settings, self.pairing
         starts = self.draw(P) if starts is None else starts
         c, e = (starts, np.zeros((P, raw.shape[1]))) if len(raw) else (np.empty((P, 0)), starts)
         settings[LAMBDA], settings[MOST_SPENT] = multiplier, most_spent
         over_range(ascend, P, P * self._work, c, e, by_path, size, raw, w, self.lost, self.basis, settings)
         gradient = np.zeros(raw.shape[1])
-        regularizer, distance, n_open = accept(
-            batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, raw, by_query, gradient
-        )
-        if n_open:
-            distance = pairing.solve(batch, e, self.n_starts, by_query, distance)
+        given = pairing.given(batch, self.n_starts, e, by_query, room)
+        regularizer, distance, b = accept(batch.weight, settings, by_path, c, raw, gradient, given)
+        if b < len(batch.queries):
+            distance = pairing.solve(b, given, distance)
         return regularizer, distance, gradient
 
-    def _lay_out(self, offsets: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The query size of each path of a batch with these offsets, and the arrays that `accept` fills, by path and by query.
+    def _lay_out(self, offsets: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The query size of each path of a batch with these offsets, and the arrays that `accept` fills: by path, by query, room.
 
         Queries of one size share `n_starts` paths; with `n_starts` = 0 each item has its own.
         """
@@ -277,7 +272,7 @@ class LinearAscent(PreparedAscent):
             size, first = np.repeat(sizes, sizes).astype(np.float64), bounds[:-1]
         by_path, by_query = np.zeros((5, len(size))), np.empty((6, len(sizes)))
         by_query[FIRST_PATH] = first
-        return size, by_path, by_query
+        return size, by_path, by_query, room_for(sizes)
 
 
 class GeneralAscent(PreparedAscent):
@@ -490,29 +485,38 @@ class Pairing:
         by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST] = batch.offsets[:-1], share, largest
         by_query[DISTANCE], by_query[WEIGHT] = share**2 * spent, batch.weight / len(share)
         by_query[IS_OPEN] = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (np.abs(gap) < 2.0 * largest)
-        return self.solve(batch, e, 0, by_query, float(by_query[WEIGHT] @ by_query[DISTANCE]))
+        given = self.given(batch, 0, e, by_query, room_for(sizes))
+        return self.solve(fair_costs(0, given), given, float(by_query[WEIGHT] @ by_query[DISTANCE]))
 
-    def solve(self, batch, e, n_starts, by_query, distance) -> float:
+    def given(self, batch, n_starts, e, by_query, room) -> tuple:
+        """What `_kernels.attack.fair_costs` is given."""
+        at = batch.X, batch.rows, batch.offsets, batch.queries
+        return *at, self.basis, self.shrink, n_starts, e, self.gaps, by_query, room
+
+    def solve(self, b, given, distance) -> float:
         """Replace the cost of pairing items with themselves by d_Q where queries are open; the mean of weight times d_Q.
 
         Parameters
         ----------
-        batch : Batch
-        e : ndarray, shape (n_paths, n_features)
-            Free moves; item i of a query follows its path i modulo `n_starts`, or its path i if that is 0.
-        n_starts : int
-        by_query : ndarray, shape (6, n_queries)
-            As `_kernels.attack.accept` leaves it.
+        b : int
+            The first open query whose costs stand in the room; there may be none.
+        given : tuple
+            As `given` makes it.
         distance : float
             The mean with every item paired with itself. It is returned as it is where no other pairing is cheaper.
         """
-        is_cheaper, offsets = False, batch.offsets
-        given = batch.X, batch.rows, offsets, batch.queries, self.basis, self.shrink, n_starts, e, self.gaps, by_query
-        for b in by_query[IS_OPEN].nonzero()[0].tolist():
+        is_cheaper, offsets, by_query, room = False, given[2], given[-2], given[-1]
+        while b < len(offsets) - 1:
             n = offsets[b + 1] - offsets[b]
-            cost = np.empty((n, n))
-            if fair_costs(b, *given, cost):
-                cheapest = np.add.reduce(cost[linear_sum_assignment(cost)]) / n
-                if cheapest < by_query[DISTANCE, b] * (1.0 - 1e-12):
-                    by_query[DISTANCE, b], is_cheaper = cheapest, True
+            cost = room[: n * n].reshape(n, n)
+            cheapest = np.add.reduce(cost[linear_sum_assignment(cost)]) / n
+            if cheapest < by_query[DISTANCE, b] * (1.0 - 1e-12):
+                by_query[DISTANCE, b], is_cheaper = cheapest, True
+            b = fair_costs(b + 1, given)
         return float(by_query[WEIGHT] @ by_query[DISTANCE]) if is_cheaper else distance
+
+
+def room_for(sizes) -> np.ndarray:
+    """Room for the costs of the largest query that is ever open."""
+    largest = min(int(sizes.max()), LARGEST_ASSIGNMENT)
+    return np.empty(largest * largest)

@@ -156,7 +156,7 @@ class Callbacks:
         self.given = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
 
     def begin(self, n_reports: int) -> None:
-        if hasattr(self.estimator, "_init_callback_context"):
+        if getattr(self.estimator, "_skl_callbacks", None):
             self.context = self.estimator._init_callback_context(max_subtasks=n_reports)
             self.context.call_on_fit_task_begin(**self.given)
 
@@ -204,7 +204,9 @@ class Progress:
 
     def next_look(self, n_iter: int) -> int:
         """The step after which to be called next."""
-        look, stopping = (n_iter // self.interval + 1) * self.interval, self.early_stopping
+        is_watched = self.estimator.verbose or (self.callbacks is not None and self.callbacks.context is not None)
+        look = (n_iter // self.interval + 1) * self.interval if is_watched else self.max_iter
+        stopping = self.early_stopping
         return look if stopping is None else min(look, stopping.looked + stopping.every)
 
     def __call__(self, state) -> bool:
