@@ -12,7 +12,7 @@ from skfairrank._kernels import njit
 from skfairrank._kernels.linear import BETA1, BETA2, TINY, dot_of_rows, dot_with_row
 
 # The entries of `settings`. Behind the step size of a phase stands its number of steps.
-RHO, LAMBDA, MOST_SPENT, SUBSPACE, FULL = 0, 1, 2, 3, 5
+RHO, LAMBDA, MOST_SPENT, N_STARTS, SUBSPACE, FULL = 0, 1, 2, 3, 4, 6
 # The rows of `by_path`, (5, P): the change of a score after the first phase and after both, the cost of the free move, and
 # scratch space of `accept`.
 INSIDE, CHANGE, PATH_COST, _FOLLOWERS, _KEEPERS = range(5)
@@ -101,7 +101,7 @@ def ascend(first, last, c, e, by_path, size, raw, w, lost, basis, settings):
     w : (d,)
     lost, basis : (R,), (R, d)
         Of M, as for `ascend_rows`.
-    settings : (7,)
+    settings : (8,)
     """
     rho, inside, change, price = settings[RHO], by_path[INSIDE], by_path[CHANGE], by_path[PATH_COST]
     along = np.empty((1, len(raw)))[0]
@@ -124,122 +124,8 @@ def ascend(first, last, c, e, by_path, size, raw, w, lost, basis, settings):
         cost[p] = total if total > 0.0 else 0.0
 
 
-@njit(inner=True)
-def _is_identity_cheapest(room, n):
-    """Whether no exchange of items saves anything, as far as a few passes tell.
-
-    If prices u satisfy u_i <= u_j + cost[j, i] - cost[j, j] for all i and j, any pairing costs as much as the identity: summed
-    over its pairs the prices cancel (linear programming's duality). Prices sink until they satisfy that (Bellman and Ford). Where
-    an exchange saves something they would sink for ever.
-    """
-    price = np.zeros(n)
-    for _ in range(4):
-        has_sunk = False
-        for j in range(n):
-            own = room[j * n + j]
-            for i in range(n):
-                reached = price[j] + room[j * n + i] - own
-                if reached < price[i] - 1e-12 * own:
-                    price[i], has_sunk = reached, True
-        if not has_sunk:
-            return True
-    return False
-
-
-@njit(inner=True)
-def _may_be_cheaper(b, given):
-    """Whether another pairing than the identity may be the cheapest for query b, and its costs; see `fair_costs`."""
-    X, rows, offsets, queries, basis, shrink, n_starts, e, gaps, by_query, room = given
-    lo, n, d, largest = offsets[b], offsets[b + 1] - offsets[b], X.shape[1], by_query[LARGEST, b]
-    z, along, entry, stretch = np.empty((d, 2 * n)), np.empty((1, 2 * n))[0], 0.0, 1.0
-    # The columns are the items, and behind them the moved items. Only differences count, and an offset would cost digits.
-    for i in range(n):
-        p = np.int64(by_query[FIRST_PATH, b]) + (i % n_starts if n_starts else i)
-        for k in range(d):
-            z[k, i] = np.float64(X[rows[lo + i], k]) - np.float64(X[rows[lo], k])
-            z[k, n + i] = z[k, i] + by_query[SHARE, b] * e[p, k]
-            if abs(z[k, i]) > entry:
-                entry = abs(z[k, i])
-    for r in range(len(basis)):
-        if -shrink[r] > stretch:
-            stretch = -shrink[r]
-        for i in range(2 * n):
-            along[i] = 0.0
-        for k in range(d):
-            for i in range(2 * n):
-                along[i] += basis[r, k] * z[k, i]
-        for k in range(d):
-            for i in range(2 * n):
-                z[k, i] -= shrink[r] * basis[r, k] * along[i]
-    if gaps[queries[b]] <= 0.0:
-        zero = (_ROUNDING * np.sqrt(np.float64(d)) * stretch * entry) ** 2  # of two equal items, up to rounding
-        reach = 4.0 * largest  # with room to spare, so that larger moves need not ask again
-        least = reach * reach
-        for i in range(1, n):
-            for j in range(i):
-                k, total = 0, 0.0
-                while k < d and total < least:
-                    total += (z[k, i] - z[k, j]) ** 2
-                    k += 1
-                if zero < total < least:
-                    least = total
-        gaps[queries[b]] = np.sqrt(least) if least < reach * reach else -reach
-        if np.sqrt(least) >= 2.0 * largest:
-            return False
-    total = 0.0
-    for j in range(n):
-        cost = room[j * n : (j + 1) * n]
-        for i in range(n):
-            cost[i] = 0.0
-        for k in range(d):
-            for i in range(n):
-                cost[i] += (z[k, n + j] - z[k, i]) ** 2
-        for i in range(n):
-            total += cost[i]
-    return total < np.inf and not _is_identity_cheapest(room, n)
-
-
 @njit
-def fair_costs(first, given):
-    """Find the first query from `first` on of which the identity may not be the cheapest pairing, and its costs.
-
-    Costs are those of all pairs of an item and a moved copy. Three proofs need no solver. If no two different items are closer
-    than twice the largest move, the identity is cheapest by the triangle inequality. It also is if the diagonal holds the least
-    cost of every row, or does so at prices of the items (`_is_identity_cheapest`). Moves in directions that the fair metric
-    ignores cost nothing and change no distance.
-
-    Parameters
-    ----------
-    first : int64
-    given : tuple
-        In this order:
-
-        - X, rows, offsets (B + 1,), queries (B,): those of the batch.
-        - basis (R, d), shrink (R,): the metric is the squared length of z(x) = x - sum_r t_r (b_r.x) b_r.
-        - n_starts: item i of a query moves by SHARE times e[FIRST_PATH + i modulo n_starts], or by a path of its own where
-          it is 0.
-        - e (P, d): free moves.
-        - gaps (n_queries,): the smallest ||z(x_i - x_j)|| > 0 of a query where it is > 0. If gaps[q] < 0, the gap is at least
-          -gaps[q]; if it is 0, nothing is known. Learned as far as the moves ask for: pairs need no more work as soon as some
-          features tell them apart.
-        - by_query (6, B): queries that are not IS_OPEN are passed over.
-        - room (n * n,), with n the size of the largest open query. The costs of the query that was found, copy by copy, are
-          put at its front.
-
-    Returns
-    -------
-    b : int64
-        The query's number in the batch; B if there is none.
-    """
-    by_query = given[9]
-    for b in range(first, by_query.shape[1]):
-        if by_query[IS_OPEN, b] and _may_be_cheaper(b, given):
-            return b
-    return by_query.shape[1]
-
-
-@njit
-def accept(weight, settings, by_path, c, raw, gradient, given):
+def accept(offsets, queries, weight, gaps, settings, by_path, c, e, raw, by_query, gradient):
     """Keep the better of two attacks for each query, and sum up what the training step needs.
 
     Item i of a query follows the query's path i modulo the number of starts. Each query keeps a share of its free move. The
@@ -248,28 +134,28 @@ def accept(weight, settings, by_path, c, raw, gradient, given):
 
     Parameters
     ----------
-    weight : (B,)
+    offsets : (B + 1,), queries : (B,), weight : (B,)
         Those of the batch.
-    settings : (7,)
+    gaps : (n_queries,)
+        What `fair_costs` has learned.
+    settings : (8,)
+        If N_STARTS is 0, each item has a path of its own.
     by_path : (5, P)
         As `ascend` leaves it.
-    c : (P, K), raw : (K, d)
+    c : (P, K), e : (P, d), raw : (K, d)
+    by_query : (6, B)
+        Holds FIRST_PATH. The other rows are filled in: SHARE; LARGEST, the largest sqrt(e_i'Me_i); DISTANCE, the mean e_i'Me_i,
+        which is the cost of pairing every item with itself; IS_OPEN; and WEIGHT, the weight divided by B.
     gradient : (d,)
         Holds zeros. The gradient of the mean regularizer in w, with the moves held fixed, is added to it.
-    given : tuple
-        As for `fair_costs`; in its `by_query` FIRST_PATH is given. The other rows are filled in: SHARE; LARGEST, the largest
-        sqrt(e_i'Me_i); DISTANCE, the mean e_i'Me_i, which is the cost of pairing every item with itself; IS_OPEN; and WEIGHT,
-        the weight divided by B.
 
     Returns
     -------
     regularizer, distance : float
         Means over queries of weight times 1/2 ||h(q) - h(q')||^2, and of weight times cost.
-    b : int
-        What `fair_costs` finds from the first query on.
+    n_open : int
     """
-    _, _, offsets, queries, _, _, n_starts, e, gaps, by_query, _ = given
-    B = len(queries)
+    B, n_starts = len(queries), np.int64(settings[N_STARTS])
     inside, change, cost = by_path[INSIDE], by_path[CHANGE], by_path[PATH_COST]
     followers, keepers = by_path[_FOLLOWERS], by_path[_KEEPERS]
     first_path, share, largest, distance = by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST], by_query[DISTANCE]
@@ -298,12 +184,15 @@ def accept(weight, settings, by_path, c, raw, gradient, given):
             for p in range(first, end):
                 keepers[p] += weight[b] * (times + (p < more))
     affordable = np.sqrt(settings[MOST_SPENT] / total) if total > settings[MOST_SPENT] else 1.0
+    n_open = 0
     for b in range(B):
         n = offsets[b + 1] - offsets[b]
         share[b] *= affordable
         largest[b] *= affordable
         distance[b] *= affordable * affordable
-        by_query[IS_OPEN, b] = 1 < n <= LARGEST_ASSIGNMENT and abs(gaps[queries[b]]) < 2.0 * largest[b] < np.inf
+        is_open = 1 < n <= LARGEST_ASSIGNMENT and abs(gaps[queries[b]]) < 2.0 * largest[b] < np.inf
+        by_query[IS_OPEN, b] = is_open
+        n_open += is_open
     regularizer = 0.0
     for p in range(len(c)):
         free = affordable * (change[p] - inside[p])
@@ -315,7 +204,103 @@ def accept(weight, settings, by_path, c, raw, gradient, given):
         for r in range(len(raw)):
             for k in range(len(gradient)):
                 gradient[k] += on_raw * c[p, r] * raw[r, k]
-    return regularizer, affordable * affordable * total, fair_costs(0, given)
+    return regularizer, affordable * affordable * total, n_open
+
+
+@njit
+def fair_costs(first, X, rows, offsets, queries, basis, shrink, n_starts, e, gaps, by_query, room):
+    """Find the first query from `first` on of which the identity may not be the cheapest pairing, and its costs.
+
+    Costs are those of all pairs of an item and a moved copy. Two proofs need no solver. If no two different items are closer
+    than twice the largest move, the identity is cheapest by the triangle inequality. It also is if items have prices u with
+    u_i <= u_j + cost[j, i] - cost[j, j] for all i and j: summed over any pairing, the prices cancel. They sink from zero until
+    they satisfy that (Bellman and Ford), and would sink for ever where an exchange saves something, so a few rounds must do.
+    Moves in directions that the fair metric ignores cost nothing and change no distance.
+
+    Parameters
+    ----------
+    first : int64
+    X, rows, offsets, queries
+        Of the batch.
+    basis, shrink : (R, d), (R,)
+        The metric is the squared length of z(x) = x - sum_r t_r (b_r.x) b_r.
+    n_starts : int64
+        Item i moves by SHARE times e[FIRST_PATH + i modulo n_starts], or by a path of its own where it is 0.
+    e : (P, d)
+    gaps : (n_queries,)
+        The smallest ||z(x_i - x_j)|| > 0 of a query where it is > 0. If gaps[q] < 0, the gap is at least -gaps[q]; if it is 0,
+        nothing is known. Learned as far as the moves ask for: pairs need no more work as soon as some features tell them apart.
+    by_query : (6, B)
+        Queries that are not IS_OPEN are passed over.
+    room : (n * n,)
+        n is the size of the largest open query. The costs of the query that was found, copy by copy, are put at its front.
+
+    Returns
+    -------
+    b : int64
+        The query's number in the batch; B if there is none.
+    """
+    for b in range(first, len(queries)):
+        if not by_query[IS_OPEN, b]:
+            continue
+        lo, n, d, largest = offsets[b], offsets[b + 1] - offsets[b], X.shape[1], by_query[LARGEST, b]
+        z, along, entry, stretch = np.empty((d, 2 * n)), np.empty((1, 2 * n))[0], 0.0, 1.0
+        # The columns are the items, and behind them the moved items. Only differences count, and an offset would cost digits.
+        for i in range(n):
+            p = np.int64(by_query[FIRST_PATH, b]) + (i % n_starts if n_starts else i)
+            for k in range(d):
+                z[k, i] = np.float64(X[rows[lo + i], k]) - np.float64(X[rows[lo], k])
+                z[k, n + i] = z[k, i] + by_query[SHARE, b] * e[p, k]
+                if abs(z[k, i]) > entry:
+                    entry = abs(z[k, i])
+        for r in range(len(basis)):
+            if -shrink[r] > stretch:
+                stretch = -shrink[r]
+            for i in range(2 * n):
+                along[i] = 0.0
+            for k in range(d):
+                for i in range(2 * n):
+                    along[i] += basis[r, k] * z[k, i]
+            for k in range(d):
+                for i in range(2 * n):
+                    z[k, i] -= shrink[r] * basis[r, k] * along[i]
+        if gaps[queries[b]] <= 0.0:
+            zero = (_ROUNDING * np.sqrt(np.float64(d)) * stretch * entry) ** 2  # of two equal items, up to rounding
+            reach = 4.0 * largest  # with room to spare, so that larger moves need not ask again
+            least = reach * reach
+            for i in range(1, n):
+                for j in range(i):
+                    k, total = 0, 0.0
+                    while k < d and total < least:
+                        total += (z[k, i] - z[k, j]) ** 2
+                        k += 1
+                    if zero < total < least:
+                        least = total
+            gaps[queries[b]] = np.sqrt(least) if least < reach * reach else -reach
+            if np.sqrt(least) >= 2.0 * largest:
+                continue
+        total = 0.0
+        for j in range(n):
+            for i in range(n):
+                room[j * n + i] = 0.0
+            for k in range(d):
+                for i in range(n):
+                    room[j * n + i] += (z[k, n + j] - z[k, i]) ** 2
+            along[j] = 0.0
+            for i in range(n):
+                total += room[j * n + i]
+        has_sunk, n_rounds = total < np.inf, 0  # what is not finite is told of where the attack ends
+        while has_sunk and n_rounds < 4:
+            has_sunk, n_rounds = False, n_rounds + 1
+            for j in range(n):
+                own = room[j * n + j]
+                for i in range(n):
+                    price = along[j] + room[j * n + i] - own
+                    if price < along[i] - 1e-12 * own:
+                        along[i], has_sunk = price, True
+        if has_sunk:
+            return b
+    return len(queries)
 
 
 @njit

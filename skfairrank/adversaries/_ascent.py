@@ -20,6 +20,7 @@ from skfairrank._kernels.attack import (
     LARGEST,
     LARGEST_ASSIGNMENT,
     MOST_SPENT,
+    N_STARTS,
     RHO,
     SHARE,
     SUBSPACE,
@@ -228,8 +229,8 @@ class LinearAscent(PreparedAscent):
     def __init__(self, *given):
         super().__init__(*given)
         self.n_starts = int(self.adversary.subspace_n_starts or 0)
-        self._settings = settings = np.zeros(7)
-        settings[RHO] = self.rho
+        self._settings = settings = np.zeros(8)
+        settings[[RHO, N_STARTS]] = self.rho, self.n_starts
         settings[SUBSPACE : SUBSPACE + 2], settings[FULL : FULL + 2] = self.subspace, self.full
         K, d = self.raw.shape
         # Nanoseconds that one path takes, roughly.
@@ -251,10 +252,11 @@ class LinearAscent(PreparedAscent):
         settings[LAMBDA], settings[MOST_SPENT] = multiplier, most_spent
         over_range(ascend, P, P * self._work, c, e, by_path, size, raw, w, self.lost, self.basis, settings)
         gradient = np.zeros(raw.shape[1])
-        given = pairing.given(batch, self.n_starts, e, by_query, room)
-        regularizer, distance, b = accept(batch.weight, settings, by_path, c, raw, gradient, given)
-        if b < len(batch.queries):
-            distance = pairing.solve(b, given, distance)
+        regularizer, distance, n_open = accept(
+            batch.offsets, batch.queries, batch.weight, pairing.gaps, settings, by_path, c, e, raw, by_query, gradient
+        )
+        if n_open:
+            distance = pairing.solve(batch, e, self.n_starts, by_query, room, distance)
         return regularizer, distance, gradient
 
     def _lay_out(self, offsets: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -485,34 +487,31 @@ class Pairing:
         by_query[FIRST_PATH], by_query[SHARE], by_query[LARGEST] = batch.offsets[:-1], share, largest
         by_query[DISTANCE], by_query[WEIGHT] = share**2 * spent, batch.weight / len(share)
         by_query[IS_OPEN] = (sizes > 1) & (sizes <= LARGEST_ASSIGNMENT) & (np.abs(gap) < 2.0 * largest)
-        given = self.given(batch, 0, e, by_query, room_for(sizes))
-        return self.solve(fair_costs(0, given), given, float(by_query[WEIGHT] @ by_query[DISTANCE]))
+        distance = float(by_query[WEIGHT] @ by_query[DISTANCE])
+        return self.solve(batch, e, 0, by_query, room_for(sizes), distance) if by_query[IS_OPEN].any() else distance
 
-    def given(self, batch, n_starts, e, by_query, room) -> tuple:
-        """What `_kernels.attack.fair_costs` is given."""
-        at = batch.X, batch.rows, batch.offsets, batch.queries
-        return *at, self.basis, self.shrink, n_starts, e, self.gaps, by_query, room
-
-    def solve(self, b, given, distance) -> float:
+    def solve(self, batch, e, n_starts, by_query, room, distance) -> float:
         """Replace the cost of pairing items with themselves by d_Q where queries are open; the mean of weight times d_Q.
 
         Parameters
         ----------
-        b : int
-            The first open query whose costs stand in the room; there may be none.
-        given : tuple
-            As `given` makes it.
+        batch : Batch
+        e, n_starts, by_query, room
+            As for `_kernels.attack.fair_costs`.
         distance : float
             The mean with every item paired with itself. It is returned as it is where no other pairing is cheaper.
         """
-        is_cheaper, offsets, by_query, room = False, given[2], given[-2], given[-1]
+        is_cheaper, offsets = False, batch.offsets
+        at = batch.X, batch.rows, offsets, batch.queries
+        given = *at, self.basis, self.shrink, n_starts, e, self.gaps, by_query, room
+        b = fair_costs(0, *given)
         while b < len(offsets) - 1:
             n = offsets[b + 1] - offsets[b]
             cost = room[: n * n].reshape(n, n)
             cheapest = np.add.reduce(cost[linear_sum_assignment(cost)]) / n
             if cheapest < by_query[DISTANCE, b] * (1.0 - 1e-12):
                 by_query[DISTANCE, b], is_cheaper = cheapest, True
-            b = fair_costs(b + 1, given)
+            b = fair_costs(b + 1, *given)
         return float(by_query[WEIGHT] @ by_query[DISTANCE]) if is_cheaper else distance
 
 
