@@ -222,6 +222,22 @@ def test_tradeoff_labels_keep_off_markers_bars_and_each_other(plt):
         boxes.append(label)
 
 
+def test_a_label_is_nearest_to_its_own_point_or_tied_to_it(plt):
+    """Two clusters of three points; a legend that comes later makes the axes smaller."""
+    x, y = np.array([0.912, 0.9125, 0.913, 0.93, 0.9305, 0.931]), np.array([0.99, 0.985, 0.975, 0.86, 0.852, 0.845])
+    figure, ax = plt.subplots(layout="constrained")
+    display = TradeoffDisplay.from_predictions(x, y, annotations=range(6), chosen=4, ax=ax, legend=False)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", title="\n".join("legend"))
+    figure.canvas.draw()
+    points, tied = ax.transData.transform(np.column_stack([x, y])), 0
+    for own, text in enumerate(display.texts_):
+        box = Text.get_window_extent(text)
+        distances = np.hypot(*np.maximum([box.min - points, points - box.max], 0).max(axis=0).T)
+        tied += text.arrow_patch.get_visible()
+        assert distances.argmin() == own or text.arrow_patch.get_visible()
+    assert 0 < tied < 6
+
+
 def test_tradeoff_errors(plt, search):
     with pytest.raises(ValueError, match="yerr has 1 entries and x has 2"):
         TradeoffDisplay.from_predictions([1, 2], [1, 2], yerr=[1])

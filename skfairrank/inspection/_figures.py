@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 
 from skfairrank._random import as_generator
 from skfairrank.inspection._order_changes import rank_displacement
-from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside, write_beside
+from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, legend_outside
 from skfairrank.metrics._predictions import asks_for, ranking_scores, scoring_method, unwrapped
 from skfairrank.model_selection import mean_test_scores
 from skfairrank.plackett_luce import sample_rankings
@@ -202,11 +202,13 @@ class TradeoffDisplay:
             self.legend_ = legend_outside(ax, title=title)
         self.texts_ = []
         if self.annotations:
+            from skfairrank.inspection._labels import Labels
+
             ax.margins(x=0.12, y=0.09)
-            noted = [k for k, text in enumerate(self.annotations) if text]
+            xy = np.column_stack([self.x, self.y])
+            noted = [k for k, text in enumerate(self.annotations) if text and np.isfinite(xy[k]).all()]
             line_colors = [self.lines_[labels[k]][0].get_color() for k in noted]
-            xy = np.column_stack([self.x, self.y])[noted]
-            self.texts_ = write_beside(ax, xy, [self.annotations[k] for k in noted], line_colors)
+            self.texts_ = Labels(ax, xy[noted], [self.annotations[k] for k in noted], line_colors).texts
         return self
 
 

@@ -1,4 +1,4 @@
-"""What the displays share: axes, colours, a legend outside the axes, and text beside points."""
+"""What the displays share: axes, colours, and a legend outside the axes."""
 
 from __future__ import annotations
 
@@ -62,70 +62,6 @@ def legend_outside(ax, *, n_columns: int = 3, **kwargs):
         return None
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.02), "borderaxespad": 0.0, "frameon": False}
     return ax.legend(handles, labels, **{**place, "ncols": max(1, min(n_columns, len(handles))), **kwargs})
-
-
-def write_beside(ax, xy, texts, colors) -> list:
-    """Write a text beside each point, at the nearest of several places where it touches no point, error bar or other text.
-
-    A text that has to move away is tied to its point by a thin line. Places are those of the figure as it is laid out now.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    xy : ndarray of float, shape (n_points, 2)
-        In data coordinates.
-    texts : sequence of str, shape (n_points,)
-    colors : sequence of color, shape (n_points,)
-
-    Returns
-    -------
-    texts : list of matplotlib Annotation
-    """
-    from matplotlib.text import Text
-
-    ax.figure.figure.draw_without_rendering()  # of a subfigure the whole
-    point = ax.figure.dpi / 72
-    at, to_pixels = ax.transData.transform(xy), ax.transData.transform
-    markers = [to_pixels(line.get_xydata()) for line in ax.lines if line.get_marker() not in ("None", "_", "|")]
-    taken = [np.r_[p - 4 * point, p + 4 * point] for p in np.vstack([at, *markers])]
-    for bar in (to_pixels(s) for bars in ax.collections if hasattr(bars, "get_segments") for s in bars.get_segments()):
-        taken.append(np.r_[bar.min(axis=0) - point, bar.max(axis=0) + point])
-    written = []
-    for place, data, text, color in zip(at, xy, texts, colors, strict=True):
-        note = ax.annotate(
-            text,
-            data,
-            xytext=(0, 0),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize="small",
-            color=color,
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
-            zorder=6,
-        )
-        half = np.asarray(Text.get_window_extent(note).size) / 2 + point  # without the line to its point
-        best: tuple = (np.inf,)
-        for gap in (5.0, 14.0, 24.0, 36.0, 50.0):
-            for direction in ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)):
-                offset = np.array(direction) * (half + gap * point)
-                box = np.r_[place + offset - half, place + offset + half]
-                cost = sum(_overlap(box, other) for other in taken) + half.prod() * 4 - _overlap(box, ax.bbox.extents)
-                if cost < best[0]:
-                    best = cost, offset, box, gap
-            if best[0] < 1e-6:
-                break
-        _, offset, box, gap = best
-        note.set_position(tuple(offset / point))
-        note.arrow_patch.set_visible(gap > 5.0)
-        taken.append(box)
-        written.append(note)
-    return written
-
-
-def _overlap(box, other) -> float:
-    """Common area of two boxes (x0, y0, x1, y1)."""
-    return float(np.prod(np.clip(np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2]), 0.0, None)))
 
 
 def final_estimator(estimator, attribute: str, remedy: str):
