@@ -38,12 +38,14 @@ lint: $(DEV) ## ruff and mypy only
 	echo "Checking style and types (ruff, mypy) ..."
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/ruff format --check --line-length 88 examples/plot_*.py
 	.venv/bin/mypy
 
 format: $(DEV) ## let ruff mend what it can
 	echo "Mending style (ruff) ..."
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+	.venv/bin/ruff format --line-length 88 examples/plot_*.py
 
 coverage: $(DEV) ## the tests under coverage
 	echo "Running the tests under coverage ..."

@@ -3,16 +3,14 @@
 import os
 import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import skfairrank
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-sys.path.insert(0, str(EXAMPLES))  # scripts import what they share
-from paper import GERMAN_FILES, data_folder  # noqa: E402
-
-SCRIPTS = {path.stem.removeprefix("plot_"): path for path in sorted(EXAMPLES.glob("plot_*.py"))}
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent / "examples"))  # scripts import what they share
+#: Scripts that are not run, because a reader must download what they need: docs/images/recorded has what they show.
+RECORDED = [picture.stem for picture in sorted((DOCS / "images" / "recorded").glob("*.png"))]
 
 project = "skfairrank"
 author = "The skfairrank developers"
@@ -50,40 +48,15 @@ toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-# Scripts are run in their own folder, from which the default folder of data files is not seen.
-os.environ["SKFAIRRANK_DATA"] = str(data_folder().resolve())
-
-
-def lacking() -> list[str]:
-    """Of the scripts plot_NAME.py the names whose data or library is not at hand: their pages show the script alone."""
-    is_there = {
-        "figure4_mslr": bool(os.environ.get("SKFAIRRANK_MSLR")) or has_file("mslr_sample_train.txt.gz"),
-        "gap_boosting": has_file("adult.csv.gz") or has_file("adult.data"),
-        "torch_score": find_spec("torch") is not None,
-    }
-    if not any(map(has_file, GERMAN_FILES)):
-        is_there |= dict.fromkeys(filter(reads_german_credit, SCRIPTS), False)
-    return [name for name, there in is_there.items() if not there]
-
-
-def has_file(name: str) -> bool:
-    return (data_folder() / name).is_file()
-
-
-def reads_german_credit(name: str) -> bool:
-    return "= german_credit_people()" in SCRIPTS[name].read_text(encoding="utf-8")
-
-
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
-    "filename_pattern": rf"/plot_(?!({'|'.join(lacking())})\.py)",
-    # Shared code of the scripts, and what writes the pages of docs/.
-    "ignore_pattern": r"(^|/)_|/paper/|results\.py|which_method\.py|when_does_it_help\.py|one_group_loses\.py",
+    "filename_pattern": rf"/(?!({'|'.join(RECORDED)})\.py)plot_",
+    "ignore_pattern": r"(^|/)(?!plot_)[^/]*$",  # what scripts share, and what writes pages
     "plot_gallery": os.environ.get("RUN_EXAMPLES") == "1",
     "parallel": 2,
     "thumbnail_size": (480, 280),
-    "default_thumb_file": str(Path(__file__).resolve().parent / "images" / "twins.png"),  # of a script that was not run
+    "default_thumb_file": str(DOCS / "images" / "twins.png"),  # of a script that was not run
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,

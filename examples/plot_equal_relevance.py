@@ -44,7 +44,10 @@ cases = {
     "biased labels": {"bias": 1.0},
     "right labels, less skill": {"less_skill": 1.0},
 }
-metrics = {"difference": "groups on the whole", "conditional_difference": "groups at equal relevance"}
+metrics = {
+    "difference": "groups on the whole",
+    "conditional_difference": "groups at equal relevance",
+}
 results = {}
 for title, case in cases.items():
     X, _, y, _, qid, group = applicants(30 if quick else 300, 0, **case)
@@ -55,16 +58,24 @@ for title, case in cases.items():
         print(f"{title:24s} {name:26s} gaps {gaps.round(2).tolist()}")
         for rho in rhos:
             ranker = SenSTIRRanker(
-                metric, adversary="gaps", rho=rho, solver="lbfgs", alpha=1e-4, tol=1e-2 if quick else 1e-3
+                metric,
+                adversary="gaps",
+                rho=rho,
+                solver="lbfgs",
+                alpha=1e-4,
+                tol=1e-2 if quick else 1e-3,
             )
             s = ranker.fit(X, y, qid=qid, sensitive_features=group).predict(X_test)
             ndcg = ndcg_score(merit, s, qid=qid_test, replace_undefined_by=1.0)
-            results[title, name, rho] = ndcg, kendall_tau_score(s, ranker.predict(twin), qid=qid_test)
+            results[title, name, rho] = (
+                ndcg,
+                kendall_tau_score(s, ranker.predict(twin), qid=qid_test),
+            )
 
 # %%
-# What a ranker is worth by the true merit, and how far its list changes where everybody is of the other group.
+# What a ranker is worth by the true merit (true NDCG), and how far its list changes where everybody is of the other group.
 for (title, name, rho), (merit, tau) in results.items():
-    print(f"{title:24s} {name:26s} rho {rho:<6g} NDCG of true merit {merit:.3f}  tau with the twin {tau:.3f}")
+    print(f"{title:24s} {name:24s} rho {rho:<5g} true NDCG {merit:.3f} tau {tau:.3f}")
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.4), layout="constrained", sharey=True)
 for ax, title in zip(axes, cases, strict=True):
     systems = [(name, rho) for name in metrics.values() for rho in rhos]
@@ -80,7 +91,13 @@ for ax, title in zip(axes, cases, strict=True):
         ax=ax,
     )
     ax.set_title(rf"{title} (numbers: $\rho$)")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    ax.locator_params(axis="x", nbins=5)
+figure.legend(
+    *axes[0].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=2,
+    frameon=False,
+)
 plt.show()
 
 # %%

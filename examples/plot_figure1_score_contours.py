@@ -53,16 +53,23 @@ black, blue = unlike_pair(train)
 metric = experiment.fit_metric()
 print("Sensitive direction:", np.round(metric.directions_[0], 2))
 (distance,) = metric.pair_distance([[train.X[black], train.X[blue]]])
-print(f"Stars: relevance {train.y[black]:.2f} and {train.y[blue]:.2f}, fair distance {distance:.2f},", end=" ")
+print(
+    f"Stars: relevance {train.y[black]:.2f} and {train.y[blue]:.2f}, "
+    f"fair distance {distance:.2f},",
+    end=" ",
+)
 print(f"plain distance {np.linalg.norm(train.X[black] - train.X[blue]):.2f}")
 
 # %%
-# Weights, means of the runs, beside those that the authors' program learned. The last columns belong to the first run: the
+# Weights, means of the runs, beside those that the authors' program learned. The last rows belong to the first run: the
 # scores of the stars, and how far apart these are in standard deviations of all scores.
 rows, first = {}, {}
 for name, rankers in runs.groupby("system", sort=False)["ranker"]:
     first[name] = rankers.iloc[0]
-    weights, scores = np.array([ranker.coef_ for ranker in rankers]), first[name].predict(train.X)
+    weights, scores = (
+        np.array([ranker.coef_ for ranker in rankers]),
+        first[name].predict(train.X),
+    )
     recorded = RECORDED["senstir_synthetic"][name].coef
     rows[name] = {
         "w1": weights[:, 0].mean(),
@@ -75,12 +82,16 @@ for name, rankers in runs.groupby("system", sort=False)["ranker"]:
         "blue": scores[blue],
         "apart": (scores[black] - scores[blue]) / scores.std(),
     }
-print(pd.DataFrame(rows).T.round(2).to_string())
+print(pd.DataFrame(rows).round(2).to_string())
 
 # %%
 # The figure. Colours of the contours are those of the paper: redder is a higher score.
 figure = plt.figure(figsize=(10, 4.4), layout="constrained")
-draw_contours(figure, train, {name.replace("rho", r"$\rho$ ="): ranker for name, ranker in first.items()})
+draw_contours(
+    figure,
+    train,
+    {name.replace("rho", r"$\rho$ ="): ranker for name, ranker in first.items()},
+)
 plt.show()
 
 # %%

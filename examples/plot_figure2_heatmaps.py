@@ -41,7 +41,11 @@ except FileNotFoundError as absent:
     experiment = synthetic_experiment()
     print(f"{absent}\nThese are other queries; recorded numbers need not match.")
 experiment = experiment.shortened(20 if quick else 1)
-train, test, X_hypothetical = experiment.train, experiment.test, experiment.X_hypothetical
+train, test, X_hypothetical = (
+    experiment.train,
+    experiment.test,
+    experiment.X_hypothetical,
+)
 recorded = RECORDED["senstir_synthetic"]
 
 # %%
@@ -49,7 +53,12 @@ recorded = RECORDED["senstir_synthetic"]
 
 
 systems = {"Baseline": None, "Fair-PG-Rank": [25], "SenSTIR": (0.0003, 0.001)}
-rankers = {name: list(of_name) for name, of_name in compare([experiment] * n_runs, systems).groupby("system")["ranker"]}
+rankers = {
+    name: list(of_name)
+    for name, of_name in compare([experiment] * n_runs, systems).groupby("system")[
+        "ranker"
+    ]
+}
 
 
 class Authors:
@@ -70,7 +79,9 @@ class Authors:
 
 def displacement(ranker, X_other):
     samples = [
-        sample_rankings(ranker.predict(X), qid=test.qid, n_samples=10, random_state=seed)
+        sample_rankings(
+            ranker.predict(X), qid=test.qid, n_samples=10, random_state=seed
+        )
         for seed, X in enumerate((test.X, X_other))
     ]
     return rank_displacement(*samples, qid=test.qid)
@@ -89,18 +100,30 @@ def judge(ranker):
 
 rows = {}
 for name, record in recorded.items():
-    rows[name, f"here, {n_runs} runs"] = pd.DataFrame([judge(ranker) for ranker in rankers[name]]).mean()
+    rows[name, f"here, {n_runs} runs"] = pd.DataFrame(
+        [judge(ranker) for ranker in rankers[name]]
+    ).mean()
     rows[name, "authors' weights"] = pd.Series(judge(Authors(name)))
-    rows[name, "authors' record"] = pd.Series({"NDCG": record.ndcg, "tau": record.tau, "disparity": record.disparity})
-print(pd.DataFrame(rows).T[["NDCG", "tau", "disparity", "stay", "same query"]].round(4).to_string(na_rep=""))
+    rows[name, "authors' record"] = pd.Series(
+        {"NDCG": record.ndcg, "tau": record.tau, "disparity": record.disparity}
+    )
+print(
+    pd.DataFrame(rows)
+    .T[["NDCG", "tau", "disparity", "stay", "same query"]]
+    .round(4)
+    .to_string(na_rep="")
+)
 
 # %%
 # Where the item ranked 1st, 2nd, ..., 10th (by sorting the scores) is on average in the hypothetical ranking, counted from 0;
 # the authors' weights give their recorded numbers.
-print("Mean place in the hypothetical ranking, authors' weights: computed, and as recorded")
+print(
+    "Mean place in the hypothetical ranking, authors' weights: computed, and recorded"
+)
 for name, record in recorded.items():
     order, other = (
-        np.argsort(-Authors(name).predict(X).reshape(-1, 10), axis=1, kind="stable") for X in (test.X, X_hypothetical)
+        np.argsort(-Authors(name).predict(X).reshape(-1, 10), axis=1, kind="stable")
+        for X in (test.X, X_hypothetical)
     )
     places = np.mean([np.argsort(b)[a] for a, b in zip(order, other)], axis=0)
     print(f"{name:24}", " ".join(f"{place:.2f}" for place in places))
@@ -116,8 +139,13 @@ for whose, ranker in {
 }.items():
     scores, exactly = ranker.predict(train.X), {"qid": train.qid, "n_samples": "exact"}
     ndcg = stochastic_ndcg_score(train.y, scores, **exactly)
-    disparity = group_exposure_disparity(train.y, scores, sensitive_features=train.groups, **exactly)
-    print(f"{whose:31} NDCG {ndcg:.4f}, disparity {disparity:.4f}, NDCG - 25 disparity {ndcg - 25 * disparity:.4f}")
+    disparity = group_exposure_disparity(
+        train.y, scores, sensitive_features=train.groups, **exactly
+    )
+    print(
+        f"{whose:30} NDCG {ndcg:.4f}, disparity {disparity:.4f}, "
+        f"NDCG - 25 disparity {ndcg - 25 * disparity:.4f}"
+    )
 
 # %%
 # The figure, with one colour scale for all.
@@ -127,7 +155,9 @@ maps = {
     for row, ranker in enumerate((rankers[name][0], Authors(name)))
 }
 largest = max(found.max() for found in maps.values())
-figure, axes = plt.subplots(2, 4, figsize=(11, 6.4), layout="compressed", sharex=True, sharey=True)
+figure, axes = plt.subplots(
+    2, 4, figsize=(11, 6.4), layout="compressed", sharex=True, sharey=True
+)
 for column, name in enumerate(recorded):
     for row, whose in enumerate(("trained here", "authors' weights")):
         display = RankDisplacementDisplay(maps[row, name], name=name)

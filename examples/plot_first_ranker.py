@@ -21,17 +21,24 @@ from skfairrank.datasets import make_hiring_ranking
 from skfairrank.metrics import kendall_tau_score
 
 n_openings = 20 if "--quick" in sys.argv else 200
-train, test = make_hiring_ranking(n_openings, random_state=0), make_hiring_ranking(n_openings, random_state=1)
+train, test = (
+    make_hiring_ranking(n_openings, random_state=0),
+    make_hiring_ranking(n_openings, random_state=1),
+)
 plain = PlackettLuceRanker(random_state=0).fit(train.data, train.target, qid=train.qid)
 fair = SenSTIRRanker(adversary="gaps", random_state=0)
-fair.fit(train.data, train.target, qid=train.qid, sensitive_features=train.sensitive_features)
+fair.fit(
+    train.data, train.target, qid=train.qid, sensitive_features=train.sensitive_features
+)
 
 # %%
 # Kendall's tau is 1 where no two people change places, 0 where as many do as do not.
 rankers, taus = {"plain": plain, "fair": fair}, {}
 for name, ranker in rankers.items():
     ndcg = ranker.score(test.data, test.target, qid=test.qid)
-    taus[name] = kendall_tau_score(ranker.predict(test.data), ranker.predict(test.twin), qid=test.qid)
+    taus[name] = kendall_tau_score(
+        ranker.predict(test.data), ranker.predict(test.twin), qid=test.qid
+    )
     print(f"{name:5}  NDCG {ndcg:.2f}  tau with the twins {taus[name]:.2f}")
 
 # %%
@@ -39,7 +46,9 @@ for name, ranker in rankers.items():
 # everybody is replaced by the twin.
 opening = test.qid == 0
 colors = ("#0072b2", "#d55e00")
-if dark := "--dark" in sys.argv:  # the documentation shows the picture on dark pages as well
+if (
+    dark := "--dark" in sys.argv
+):  # the documentation shows the picture on dark pages as well
     plt.style.use("dark_background")
     colors = ("#4cc9f0", "#ffb454")
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained", sharey=True)
@@ -48,7 +57,14 @@ for ax, (name, ranker) in zip(axes, rankers.items()):
     of_twins = ranker.rank(test.twin, qid=test.qid)[opening]
     for group, label in ((0, "majority"), (1, "group whose marks are lowered")):
         members = test.sensitive_features[opening] == group
-        lines = ax.plot([0, 1], [places[members], of_twins[members]], "o-", color=colors[group], lw=2.5, ms=9)
+        lines = ax.plot(
+            [0, 1],
+            [places[members], of_twins[members]],
+            "o-",
+            color=colors[group],
+            lw=2.5,
+            ms=9,
+        )
         lines[0].set_label(label)
     ax.set(
         title=f"{name} ranker",
@@ -61,7 +77,12 @@ for ax, (name, ranker) in zip(axes, rankers.items()):
     ax.spines[:].set_visible(False)
 axes[0].invert_yaxis()
 axes[0].set_ylabel("place in the list")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+figure.legend(
+    *axes[0].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=2,
+    frameon=False,
+)
 if "--output" in sys.argv:
     figure.savefig(sys.argv[sys.argv.index("--output") + 1], dpi=110, transparent=dark)
 plt.show()

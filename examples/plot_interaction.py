@@ -25,7 +25,9 @@ def interaction_task(n_queries, seed, n_items=10):
     n = n_queries * n_items
     X, group = rng.normal(size=(n, 4)), rng.integers(0, 2, n)
     X[:, 3] = 2 * group - 1 + 0.3 * rng.normal(size=n)
-    y = np.clip(np.round(1.5 + np.sign(X[:, 0] * X[:, 1]) + 0.5 * X[:, 2] + group - 0.5), 0, 4)
+    y = np.clip(
+        np.round(1.5 + np.sign(X[:, 0] * X[:, 1]) + 0.5 * X[:, 2] + group - 0.5), 0, 4
+    )
     return X, y, np.repeat(np.arange(n_queries), n_items), group
 
 
@@ -45,7 +47,10 @@ for name, score in (("line", "linear"), ("network", MLPScore((16,)))):
             ndcg_score(y_test, s, qid=qid_test),
             kendall_tau_score(s, ranker.predict(flipped), qid=qid_test),
         )
-        print(f"{name:8s} rho {rho:<6g} NDCG {points[name, rho][0]:.3f}  tau {points[name, rho][1]:.3f}")
+        print(
+            f"{name:8s} rho {rho:<6g} "
+            f"NDCG {points[name, rho][0]:.3f}  tau {points[name, rho][1]:.3f}"
+        )
 
 # %%
 # Left and middle: scores of the network in the plane of :math:`x_0` and :math:`x_3`, at :math:`x_1 = 1` and :math:`x_2 = 0`.
@@ -57,8 +62,14 @@ x0, x3 = np.meshgrid(side, side)
 plane = np.column_stack([x0.ravel(), np.ones(x0.size), np.zeros(x0.size), x3.ravel()])
 for ax, rho in zip(axes[:2], (0.0, 0.03), strict=True):
     scores = rankers["network", rho].predict(plane)
-    contours = ax.contourf(x0, x3, (scores - scores.mean()).reshape(x0.shape), levels=12, cmap="viridis")
-    ax.set(title=rf"network, $\rho$ = {rho:g}", xlabel="$x_0$", ylabel="$x_3$ (shows the group)")
+    contours = ax.contourf(
+        x0, x3, (scores - scores.mean()).reshape(x0.shape), levels=12, cmap="viridis"
+    )
+    ax.set(
+        title=rf"network, $\rho$ = {rho:g}",
+        xlabel="$x_0$",
+        ylabel="$x_3$ (shows the group)",
+    )
     figure.colorbar(contours, ax=ax, label="score, less its mean")
 ndcg, tau = np.array(list(points.values())).T
 TradeoffDisplay.from_predictions(
@@ -72,5 +83,10 @@ TradeoffDisplay.from_predictions(
     ax=axes[2],
 )
 axes[2].set_title(r"trade-off (numbers: $\rho$)")
-figure.legend(*axes[2].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+figure.legend(
+    *axes[2].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=2,
+    frameon=False,
+)
 plt.show()

@@ -31,17 +31,25 @@ from sklearn.preprocessing import StandardScaler
 from skfairrank import QueryRanker, SenSTIRRanker
 from skfairrank.datasets import make_biased_ranking
 from skfairrank.inspection import TradeoffDisplay
-from skfairrank.metrics import group_exposure_disparity, kendall_tau_scorer, make_ranking_scorer, ndcg_scorer
+from skfairrank.metrics import (
+    group_exposure_disparity,
+    kendall_tau_scorer,
+    make_ranking_scorer,
+    ndcg_scorer,
+)
 from skfairrank.model_selection import QueryKFold
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
-n_queries, rounds = (30, [5]) if quick else (1000, [20, 50, 100]) if full else (300, [10, 30, 100])
+n_queries, rounds = (
+    (30, [5]) if quick else (1000, [20, 50, 100]) if full else (300, [10, 30, 100])
+)
 rhos = [0.001] if quick else [0.0, 0.0003, 0.001, 0.003, 0.01]
 
 task = make_biased_ranking(n_queries=n_queries, random_state=0)
 rows = np.random.default_rng(0).permutation(len(task.qid))
 X, X_uncorrupted, qid, groups = (
-    values[rows] for values in (task.data, task.uncorrupted_data, task.qid, task.sensitive_features)
+    values[rows]
+    for values in (task.data, task.uncorrupted_data, task.qid, task.sensitive_features)
 )
 y = np.round(task.target[rows]).astype(int)
 
@@ -61,7 +69,9 @@ search = GridSearchCV(
     scoring={
         "ndcg": ndcg_scorer,
         "tau": kendall_tau_scorer,
-        "disparity": make_ranking_scorer(group_exposure_disparity, policy="deterministic"),
+        "disparity": make_ranking_scorer(
+            group_exposure_disparity, policy="deterministic"
+        ),
     },
     refit="ndcg",
     error_score="raise",
@@ -72,8 +82,12 @@ with sklearn.config_context(enable_metadata_routing=True):
 # %%
 # Means over the folds; scorers are greater the better, so disparities are negative.
 results = pd.DataFrame(search.cv_results_)
-candidates = ["param_rank__rho", "param_rank__estimator__n_estimators"]
-print(results[[*candidates, "mean_test_ndcg", "mean_test_tau", "mean_test_disparity"]].round(4).to_string(na_rep=""))
+columns = {
+    "param_rank__rho": "rho",
+    "param_rank__estimator__n_estimators": "trees",
+    **{f"mean_test_{name}": name for name in search.scorer_},
+}
+print(results[list(columns)].rename(columns=columns).round(4).to_string(na_rep=""))
 
 # %%
 # The figure. Trees can do what a linear score cannot: tell a lost feature, which reads exactly 0, from a small one,
@@ -98,7 +112,16 @@ for ax, name, label in (
         legend=False,
         ax=ax,
     )
-names = {"SenSTIRRanker": r"SenSTIR (numbers: $\rho$)", "QueryRanker": "LightGBM (by number of trees)"}
+names = {
+    "SenSTIRRanker": r"SenSTIR (numbers: $\rho$)",
+    "QueryRanker": f"LightGBM ({', '.join(map(str, rounds))} trees)",
+}
 handles, labels = axes[0].get_legend_handles_labels()
-figure.legend(handles, [names[label] for label in labels], loc="outside lower center", ncols=2, frameon=False)
+figure.legend(
+    handles,
+    [names[label] for label in labels],
+    loc="outside lower center",
+    ncols=2,
+    frameon=False,
+)
 plt.show()

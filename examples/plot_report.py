@@ -24,21 +24,31 @@ from skfairrank.datasets import make_hiring_ranking
 from skfairrank.inspection import CertificateDisplay, audit_report
 
 n_train, n_test = (30, 30) if "--quick" in sys.argv else (300, 200)
-train, test = make_hiring_ranking(n_train, random_state=0), make_hiring_ranking(n_test, random_state=1)
+train, test = (
+    make_hiring_ranking(n_train, random_state=0),
+    make_hiring_ranking(n_test, random_state=1),
+)
 names = train.feature_names
-X_train, X_test, X_twin = (pd.DataFrame(rows, columns=names) for rows in (train.data, test.data, test.twin))
+X_train, X_test, X_twin = (
+    pd.DataFrame(rows, columns=names) for rows in (train.data, test.data, test.twin)
+)
 trees = LGBMRanker(n_estimators=30, num_leaves=7, random_state=0, n_jobs=1, verbose=-1)
 rankers = {
     "boosted trees": QueryRanker(trees).fit(X_train, train.target, qid=train.qid),
     "SenSTIR": SenSTIRRanker(adversary="gaps", rho=0.01, random_state=0).fit(
-        X_train, train.target, qid=train.qid, sensitive_features=train.sensitive_features
+        X_train,
+        train.target,
+        qid=train.qid,
+        sensitive_features=train.sensitive_features,
     ),
 }
 
 # %%
 # The page, on openings that no ranker has seen. Names make it readable: of the hypothetical, the groups, the applicants and the
 # columns. A notebook, and this gallery, show the report itself.
-origin = pd.Series(test.sensitive_features, name="origin").map({0: "from here", 1: "from abroad"})
+origin = pd.Series(test.sensitive_features, name="origin").map(
+    {0: "from here", 1: "from abroad"}
+)
 report = audit_report(
     rankers,
     X_test,
@@ -51,15 +61,17 @@ report = audit_report(
     n_worst=1,
     random_state=0,
 )
-print(report)
 if "--output" in sys.argv:
-    report.to_html(sys.argv[sys.argv.index("--output") + 1], title="Two rankers of applicants")
+    report.to_html(
+        sys.argv[sys.argv.index("--output") + 1], title="Two rankers of applicants"
+    )
 report  # noqa: B018 (a gallery shows what stands last)
 
 # %%
 # Its parts are tables to compute with: ``table``, ``certificates``, ``hypotheticals``, ``exposure``, ``gaps`` and
 # ``worst_queries()``.
-print(report.worst_queries().head(10).to_string())
+columns = ["qid", "item", "group", "rank", "hypothetical_rank", "unfairness"]
+print(report.worst_queries()[columns].head(10).round(2).to_string(index=False))
 
 # %%
 # And each certificate can be drawn: openings from the most to the least unfair.

@@ -25,7 +25,12 @@ from skfairrank.datasets import make_hiring_ranking
 from skfairrank.inspection import TradeoffDisplay
 from skfairrank.metrics import group_exposure_difference, kendall_tau_score, ndcg_score
 from skfairrank.policies import Deterministic
-from skfairrank.postprocessing import DetConstSortRanker, ExposureLPRanker, FairScoreSmoother, FAStarRanker
+from skfairrank.postprocessing import (
+    DetConstSortRanker,
+    ExposureLPRanker,
+    FairScoreSmoother,
+    FAStarRanker,
+)
 
 quick, full = (size in sys.argv for size in ("--quick", "--full"))
 n_queries = 10 if quick else 600 if full else 100
@@ -40,12 +45,21 @@ ranker = FrozenEstimator(LinearRegression().fit(task.data[train], task.target[tr
 metric = SensitiveSubspaceMetric(direction="difference")
 strengths, spreads = (0.3, 1, 3, 10, 100, 1000), (0.2, 0.1, 0.05, 0.0)
 systems = {("plain", ""): ranker}
-systems |= {("smoothed", f"{x:g}"): FairScoreSmoother(ranker, metric=metric, strength=x) for x in strengths}
-systems |= {("FA*IR", f"{p:g}"): FAStarRanker(ranker, protected=1, p=p) for p in (0.3, 0.5, 0.7, 0.9)}
 systems |= {
-    ("DetConstSort", f"{p:g}"): DetConstSortRanker(ranker, proportions={1: p, 0: 1 - p}) for p in (0.3, 0.4, 0.5)
+    ("smoothed", f"{x:g}"): FairScoreSmoother(ranker, metric=metric, strength=x)
+    for x in strengths
 }
-systems |= {("exposure", f"{x:g}"): ExposureLPRanker(ranker, tolerance=x) for x in spreads}
+systems |= {
+    ("FA*IR", f"{p:g}"): FAStarRanker(ranker, protected=1, p=p)
+    for p in (0.3, 0.5, 0.7, 0.9)
+}
+systems |= {
+    ("DetConstSort", f"{p:g}"): DetConstSortRanker(ranker, proportions={1: p, 0: 1 - p})
+    for p in (0.3, 0.4, 0.5)
+}
+systems |= {
+    ("exposure", f"{x:g}"): ExposureLPRanker(ranker, tolerance=x) for x in spreads
+}
 
 
 # %%
@@ -57,13 +71,28 @@ def judge(system):
     if system is ranker:
         s, s_twins = system.predict(task.data[test]), system.predict(task.twin[test])
     else:
-        system.fit(task.data[train], task.target[train], qid=qid[train], sensitive_features=group[train])
+        system.fit(
+            task.data[train],
+            task.target[train],
+            qid=qid[train],
+            sensitive_features=group[train],
+        )
         s = system.predict(task.data[test], **known)
-        s_twins = system.predict(task.twin[test], qid=qid[test], sensitive_features=1 - group[test])
-    policy = system.policy(task.data[test], **known) if hasattr(system, "policy") else Deterministic()
+        s_twins = system.predict(
+            task.twin[test], qid=qid[test], sensitive_features=1 - group[test]
+        )
+    policy = (
+        system.policy(task.data[test], **known)
+        if hasattr(system, "policy")
+        else Deterministic()
+    )
     return {
-        "NDCG": np.nanmean(ndcg_score(task.target[test], s, qid=qid[test], policy=policy, reduce=None)),
-        "NDCG by merit": np.nanmean(ndcg_score(task.merit[test], s, qid=qid[test], policy=policy, reduce=None)),
+        "NDCG": np.nanmean(
+            ndcg_score(task.target[test], s, qid=qid[test], policy=policy, reduce=None)
+        ),
+        "NDCG by merit": np.nanmean(
+            ndcg_score(task.merit[test], s, qid=qid[test], policy=policy, reduce=None)
+        ),
         "tau": kendall_tau_score(s, s_twins, qid=qid[test]),
         "gap": group_exposure_difference(s, policy=policy, **known),
     }
@@ -81,16 +110,24 @@ print(results.round(3).to_string())
 # differ here by one constant, the same for all, and whatever is added to the scores of a group changes nothing under that
 # constraint. Where the group moves one person by more than another, equal exposure of the groups is no individual fairness.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
-for ax, column, label in ((axes[0], "tau", "Kendall's tau with the twins"), (axes[1], "gap", "gap in exposure")):
+for ax, column, label in (
+    (axes[0], "tau", "Kendall's tau with the twins"),
+    (axes[1], "gap", "gap in exposure"),
+):
     TradeoffDisplay.from_predictions(
-        results[column],
         results["NDCG"],
+        results[column],
         labels=results.index.get_level_values(0),
         annotations=results.index.get_level_values(1),
-        xlabel=label,
-        ylabel="NDCG by the labels",
+        xlabel="NDCG by the labels",
+        ylabel=label,
         ax=ax,
         legend=False,
     )
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+figure.legend(
+    *axes[0].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=5,
+    frameon=False,
+)
 plt.show()

@@ -6,7 +6,13 @@ Who has a neural ranker in PyTorch need not write it again. A score asks for thr
 (pulled back from gradients in the scores), and the gradient in the features, along which the adversary moves items.
 ``torch.autograd`` has all of them. Training stays the package's: parameters are one flat vector.
 
-Without torch this script says so and ends.
+Without torch this script says so and ends. The figure and the output were recorded, because PyTorch is large:
+
+.. image:: /images/recorded/plot_torch_score.png
+   :alt: Kendall's tau with the flipped twin against NDCG of a PyTorch module, for three values of rho
+
+.. literalinclude:: /images/recorded/plot_torch_score.txt
+   :language: text
 """
 
 # %%
@@ -45,7 +51,12 @@ class TorchScore(Score):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**31)))
             module = self.make_module(n_features).double()
-        return torch.nn.utils.parameters_to_vector(module.parameters()).detach().numpy().copy()
+        return (
+            torch.nn.utils.parameters_to_vector(module.parameters())
+            .detach()
+            .numpy()
+            .copy()
+        )
 
     def values(self, theta, X):
         with torch.no_grad():
@@ -53,7 +64,9 @@ class TorchScore(Score):
 
     def parameter_gradient(self, theta, X, g):
         theta = _tensor(theta).requires_grad_()
-        return torch.autograd.grad(self._scores(theta, _tensor(X)) @ _tensor(g), theta)[0].numpy()
+        return torch.autograd.grad(self._scores(theta, _tensor(X)) @ _tensor(g), theta)[
+            0
+        ].numpy()
 
     def input_gradient(self, theta, X):
         X = _tensor(X).requires_grad_()
@@ -80,7 +93,11 @@ def _tensor(array):
 
 
 def make_module(n_features):
-    return torch.nn.Sequential(torch.nn.Linear(n_features, 16), torch.nn.SiLU(), torch.nn.Linear(16, 1, bias=False))
+    return torch.nn.Sequential(
+        torch.nn.Linear(n_features, 16),
+        torch.nn.SiLU(),
+        torch.nn.Linear(16, 1, bias=False),
+    )
 
 
 # %%
@@ -97,7 +114,9 @@ def interaction_task(n_queries, seed, n_items=10):
 
 def judge(ranker, X, y, qid):
     s = ranker.predict(X)
-    return ndcg_score(y, s, qid=qid), kendall_tau_score(s, ranker.predict(X * [1, 1, -1]), qid=qid)
+    return ndcg_score(y, s, qid=qid), kendall_tau_score(
+        s, ranker.predict(X * [1, 1, -1]), qid=qid
+    )
 
 
 quick = "--quick" in sys.argv
@@ -115,9 +134,14 @@ else:
         "random_state": 0,
     }
     for rho in (0.0, 0.003, 0.01):
-        ranker = SenSTIRRanker(rho=rho, score_function=TorchScore(make_module), **settings)
+        ranker = SenSTIRRanker(
+            rho=rho, score_function=TorchScore(make_module), **settings
+        )
         points[rho] = judge(ranker.fit(X, y, qid=qid, sensitive_features=group), *test)
-        print(f"rho {rho:<6g} NDCG {points[rho][0]:.3f}  tau with the flipped twin {points[rho][1]:.3f}")
+        print(
+            f"rho {rho:<6g} NDCG {points[rho][0]:.3f}  "
+            f"tau with the flipped twin {points[rho][1]:.3f}"
+        )
 
 # %%
 # The trade-off of the module, point by point.
@@ -126,7 +150,14 @@ if points:
     ndcg, tau = np.array(list(points.values())).T
     ylabel = r"Kendall's $\tau$ with the flipped twin"
     TradeoffDisplay.from_predictions(
-        ndcg, tau, annotations=list(points), xlabel="NDCG", ylabel=ylabel, legend=False, ax=ax
+        ndcg,
+        tau,
+        annotations=list(points),
+        xlabel="NDCG",
+        ylabel=ylabel,
+        legend=False,
+        ax=ax,
     )
     ax.set_title(r"A PyTorch module as the score (numbers: $\rho$)")
     plt.show()
+# sphinx_gallery_thumbnail_path = 'images/recorded/plot_torch_score.png'

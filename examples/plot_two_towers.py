@@ -29,7 +29,9 @@ N_USER, N_ITEM, N_DIMENSIONS = 3, 4, 2
 
 def two_towers(theta, X):
     """<A u, B v>, and what an item is worth to everybody."""
-    towers = theta[: (N_USER + N_ITEM) * N_DIMENSIONS].reshape(N_USER + N_ITEM, N_DIMENSIONS)
+    towers = theta[: (N_USER + N_ITEM) * N_DIMENSIONS].reshape(
+        N_USER + N_ITEM, N_DIMENSIONS
+    )
     user, item = X[:, :N_USER], X[:, N_USER:]
     meeting = anp.dot(user, towers[:N_USER]) * anp.dot(item, towers[N_USER:])
     return anp.sum(meeting, axis=1) + anp.dot(item, theta[-N_ITEM:])
@@ -43,7 +45,10 @@ def recommendations(n_users, seed, n_items=10):
     """Tastes meet properties; the last of the item's columns shows the group, which labels favour."""
     rng = np.random.default_rng(seed)
     n = n_users * n_items
-    user, item = np.repeat(rng.normal(size=(n_users, N_USER)), n_items, axis=0), rng.normal(size=(n, N_ITEM))
+    user, item = (
+        np.repeat(rng.normal(size=(n_users, N_USER)), n_items, axis=0),
+        rng.normal(size=(n, N_ITEM)),
+    )
     group = rng.integers(0, 2, n)
     item[:, 3] = 2 * group - 1 + 0.3 * rng.normal(size=n)
     liking = (user * item[:, :3]).sum(axis=1) + 0.7 * group
@@ -64,7 +69,10 @@ X_test, y_test, qid_test, _ = recommendations(20 if quick else 200, seed=1)
 flipped = X_test * np.r_[np.ones(N_USER + 3), -1]
 settings = {"max_iter": 10 if quick else 250, "learning_rate": 0.02, "random_state": 0}
 rhos, points = (0.0, 0.003, 0.01), {}
-for name, score in (("line", "linear"), ("two towers", FunctionScore(two_towers, start))):
+for name, score in (
+    ("line", "linear"),
+    ("two towers", FunctionScore(two_towers, start)),
+):
     for rho in rhos:
         ranker = SenSTIRRanker(rho=rho, score_function=score, **settings)
         s = ranker.fit(X, y, qid=qid, sensitive_features=group).predict(X_test)
@@ -72,7 +80,10 @@ for name, score in (("line", "linear"), ("two towers", FunctionScore(two_towers,
             ndcg_score(y_test, s, qid=qid_test),
             kendall_tau_score(s, ranker.predict(flipped), qid=qid_test),
         )
-        print(f"{name:11s} rho {rho:<6g} NDCG {points[name, rho][0]:.3f}  tau {points[name, rho][1]:.3f}")
+        print(
+            f"{name:11s} rho {rho:<6g} "
+            f"NDCG {points[name, rho][0]:.3f}  tau {points[name, rho][1]:.3f}"
+        )
 
 # %%
 # The towers rank far better than the line, with and without the regulariser.
@@ -89,5 +100,7 @@ TradeoffDisplay.from_predictions(
     ax=ax,
 )
 ax.set_title(r"Users and items (numbers: $\rho$)")
-figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+figure.legend(
+    *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+)
 plt.show()

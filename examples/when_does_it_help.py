@@ -212,8 +212,8 @@ itself, and no rule sees it. Where nothing else is said, the group has the same 
 
 ![Ten panels, one for each regime: merit and tau of each rule less those of the plain model](images/when_does_it_help.png)
 
-Each point is a rule: to the right twins are ranked more alike, above people are ranked nearer to their merit than by the plain
-model. **In red the rule harms.** Bars are standard errors.
+Each point is a rule: to the right people are ranked nearer to their merit than by the plain model, above twins are ranked more
+alike. **In red the rule harms.** Bars are standard errors.
 
 ## The rules
 
@@ -292,27 +292,39 @@ MARKERS = {
 }
 
 
-def draw_figure(found, path: Path) -> None:
-    """A panel for each regime: merit and tau of every rule less the plain model's; below the line a rule harms."""
+def told(page: str) -> dict[str, dict[str, np.ndarray]]:
+    """What a page says of each rule in each regime: means of merit and tau less the plain model's, and their errors below."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for line in page.splitlines():
+        cells = [cell.strip(" *") for cell in line.split("|")[1:-1]]
+        if len(cells) == 5 and cells[0] in REGIMES:
+            found[cells[0]] = of_regime = {}
+        elif len(cells) == 5 and cells[1] in MARKERS:
+            of_regime[cells[1]] = np.array([f"{cell} ±nan".split(" ±")[:2] for cell in cells[2:4]], dtype=float).T
+    return found
+
+
+def draw_figure(page: str, path: Path) -> None:
+    """A panel for each regime of a page: merit and tau of every rule less the plain model's; left of the line a rule harms."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 5, figsize=(14, 6.6), sharex=True, sharey=True)
-    for ax, (regime, rows) in zip(axes.flat, found.items()):
+    figure, axes = plt.subplots(2, 5, figsize=(14, 7), sharex=True, sharey=True, layout="constrained")
+    for ax, (regime, rules) in zip(axes.flat, told(page).items()):
         ax.axhspan(-1, 0, color="tab:red", alpha=0.07)
         ax.axvspan(-1, 0, color="tab:red", alpha=0.07)
         ax.axhline(0, color="0.6", linewidth=0.8)
         ax.axvline(0, color="0.6", linewidth=0.8)
         for name, (marker, color) in MARKERS.items():
-            (merit, tau), (merit_error, tau_error) = less_plain(rows, name)
-            errors = {"xerr": tau_error, "yerr": merit_error} if np.isfinite(tau_error) else {}
+            (merit, tau), (merit_error, tau_error) = rules[name]
+            errors = {"xerr": merit_error, "yerr": tau_error} if np.isfinite(tau_error) else {}
             label = f"{name} (asks {ASKS[name]})" if name in ASKS else name
-            ax.errorbar(tau, merit, **errors, marker=marker, color=color, linestyle="none", markersize=6, label=label)
+            ax.errorbar(merit, tau, **errors, marker=marker, color=color, linestyle="none", markersize=6, label=label)
         ax.set_title(regime, fontsize=10)
-    axes[0, 0].set(xlim=(-0.45, 0.75), ylim=(-0.075, 0.075))
-    figure.supxlabel("Kendall's tau with the true twin, less the plain model's", y=0.12, fontsize=10)
-    figure.supylabel("NDCG of the true merit, less the plain model's", fontsize=10)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower center", ncols=6, fontsize=9, frameon=False)
-    figure.tight_layout(rect=(0, 0.11, 1, 1))
+    axes[0, 0].set(xlim=(-0.075, 0.075), ylim=(-0.45, 0.8), xticks=(-0.05, 0, 0.05))
+    axes[1, 2].set_xlabel("NDCG of the true merit, less the plain model's")
+    figure.supylabel("Kendall's tau with the true twin, less the plain model's", fontsize=10)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=6, fontsize=9, frameon=False)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -350,21 +362,24 @@ def main(argv=None) -> None:
     )
     parser.add_argument("--draws", type=int, metavar="N", help="draws of each regime (10; with --quick 1)")
     parser.add_argument("--quick", action="store_true", help="a few trees and queries: numbers mean nothing")
+    parser.add_argument("--redraw", action="store_true", help="only the figure, of the page as it is")
     given = parser.parse_args(argv)
+    output = given.output or Path(__file__).resolve().parents[1] / "docs" / "when_does_it_help.md"
+    in_docs = output.parent / "images" / "when_does_it_help.png"
+    if given.redraw:
+        draw_figure(output.read_text(encoding="utf-8"), in_docs)
+        return
     n_draws, start = given.draws or (1 if given.quick else 10), time.perf_counter()
     n_trees, n_queries = (20, 40) if given.quick else (100, N_QUERIES)
     found = {
         name: run_rules(partial(make, n_queries=n_queries), n_draws, n_trees) for name, (_, make) in REGIMES.items()
     }
-    text, output = page(found, n_draws), given.output
-    if output is None and given.quick:
+    text = page(found, n_draws)
+    if given.output is None and given.quick:
         print(text)
         return
-    output = output or Path(__file__).resolve().parents[1] / "docs" / "when_does_it_help.md"
     output.write_text(text, encoding="utf-8")
-    draw_figure(
-        found, output.parent / "images" / "when_does_it_help.png" if not given.quick else output.with_suffix(".png")
-    )
+    draw_figure(text, output.with_suffix(".png") if given.quick else in_docs)
     print(f"Page: {output}, after {time.perf_counter() - start:.0f} s")
 
 

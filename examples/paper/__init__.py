@@ -4,7 +4,18 @@ The scripts beside this folder import it. `make demo` is ``python -m examples.pa
 """
 
 from .pictures import draw_contours, draw_tradeoff, unlike_pair
-from .systems import MEASURES, compare, make_systems, markdown, name_of, plus_minus, run_systems, summarize
+from .systems import (
+    COLUMNS,
+    MEASURES,
+    compare,
+    make_systems,
+    markdown,
+    means_of,
+    name_of,
+    plus_minus,
+    run_systems,
+    summarize,
+)
 from .tasks import (
     GERMAN_FILES,
     HYPERPARAMETERS,
@@ -19,6 +30,7 @@ from .tasks import (
 )
 
 __all__ = [
+    "COLUMNS",
     "GERMAN_FILES",
     "HYPERPARAMETERS",
     "MEASURES",
@@ -33,6 +45,7 @@ __all__ = [
     "german_credit_people",
     "make_systems",
     "markdown",
+    "means_of",
     "name_of",
     "plus_minus",
     "recorded_experiment",

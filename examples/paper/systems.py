@@ -168,6 +168,23 @@ MEASURES = {
 }
 
 
+COLUMNS = {
+    "ndcg": ("sorted list", "NDCG"),
+    "tau": ("sorted list", "tau"),
+    "disparity": ("sorted list", "disparity"),
+    "stochastic_ndcg": ("policy", "NDCG"),
+    "stochastic_disparity": ("policy", "disparity"),
+}
+
+
+def means_of(results: pd.DataFrame, columns: Mapping[str, tuple[str, str]] = COLUMNS) -> str:
+    """The means of what `summarize` returns, narrow enough for a page, and the largest standard error of each column."""
+    means, errors = (results.droplevel(["data", "family"]).xs(which, axis=1, level=1) for which in ("mean", "sem"))
+    means.loc["largest standard error"] = errors.max()
+    means = means[list(columns)].set_axis(pd.MultiIndex.from_tuples(columns.values()), axis=1)
+    return means.round(4).to_string(na_rep="")
+
+
 def plus_minus(mean: float, error: float, digits: int) -> str:
     """A number and its standard error, where there is one."""
     return f"{mean:.{digits}f}" + ("" if np.isnan(error) else f" ±{error:.{digits}f}")

@@ -55,6 +55,13 @@ def panels(ax, heights, *, figsize, display: str):
     return np.array([first] + [ax.figure.add_subplot(cell, sharex=first) for cell in list(grid)[1:]])
 
 
+def number_x_below(ax) -> None:
+    """No numbers along x but in the lowest row; those along y stay, since columns of axes have other scales."""
+    place = ax.get_subplotspec()
+    if place is not None and not place.is_last_row():
+        ax.tick_params(labelbottom=False)
+
+
 def legend_outside(ax, *, n_columns: int = 3, **kwargs):
     """A legend above the axes, where it covers nothing; layout="constrained" (or "tight") makes room for it."""
     handles, labels = ax.get_legend_handles_labels()

@@ -67,24 +67,19 @@ def check_figure(*, n_axes):
 
 
 @pytest.mark.parametrize(
-    "name, n_axes, data",
+    "name, n_axes",
     [
-        ("plot_boosting_german", 2, "german.data.gz"),
-        ("plot_boosting_no_column", 2, None),
-        ("plot_first_ranker", 2, None),
-        ("plot_german_mlp", 1, "german.data.gz"),
-        ("plot_interaction", 5, None),
-        ("plot_lightgbm_search", 2, None),
-        ("plot_report", 1, None),
-        pytest.param("plot_search_german_credit", 1, "german.data.gz", marks=pytest.mark.slow),
-        ("plot_torch_score", 1, None),
+        ("plot_boosting_no_column", 2),
+        ("plot_first_ranker", 2),
+        ("plot_interaction", 5),
+        ("plot_lightgbm_search", 2),
+        ("plot_report", 1),
+        ("plot_torch_score", 1),
     ],
 )
-def test_a_script_prints_numbers_and_draws_its_figure(run, name, n_axes, data):
+def test_a_script_prints_numbers_and_draws_its_figure(run, name, n_axes):
     if name == "plot_torch_score":
         pytest.importorskip("torch")
-    if data is not None:
-        shared_data(data)
     text, _ = run(name)
     assert re.search(r"\d\.\d\d", text) and "nan" not in text
     check_figure(n_axes=n_axes)
@@ -161,19 +156,12 @@ def test_reranking_prints_what_each_way_buys(run):
     check_figure(n_axes=2)
 
 
-@pytest.mark.slow
-def test_exact_adversaries_on_both_tasks(run):
-    shared_data("german.data.gz")
+def test_exact_adversaries_beside_the_rules(run):
+    """A ranker that does not see z2 cannot follow it to the nearest query, as the figure's last words say."""
     _, variables = run("plot_exact_adversaries")
-    assert set(variables["comparisons"]) == {"German Credit", "Synthetic"}
-    results = variables["comparisons"]["German Credit"]
-    # Who does not see the columns of sex has tau 1; softening changes the policy alone.
-    of_families = results.index.get_level_values("family").str.startswith("Drop age and sex")
-    dropped = results[of_families].xs("mean", axis=1, level=1)
-    assert len(dropped) == 6
-    assert (dropped["tau"] == 1).all()
-    assert dropped["ndcg"].nunique() == 1 and dropped["stochastic_ndcg"].is_monotonic_decreasing
-    check_figure(n_axes=4)
+    means = variables["results"].droplevel(["data", "family"]).xs("mean", axis=1, level=1)
+    assert len(means) == 15 and means["tau"].between(0, 1).all() and means.loc["Drop z2", "tau"] > 0.99
+    check_figure(n_axes=2)
 
 
 def test_gap_boosting_takes_the_table_as_it_is(run):
@@ -185,7 +173,7 @@ def test_gap_boosting_takes_the_table_as_it_is(run):
     share = X["sex"].iloc[variables["train"]].eq("Female").mean()
     assert gaps.idxmax() == "sex" and gaps["sex"] == pytest.approx(1 / np.sqrt(share * (1 - share)), abs=0.2)
     assert "32537 people" in text and len(variables["results"]) == 4
-    assert variables["results"].loc["without sex, spouses merged", ("tau", "mean")] == 1.0  # by construction
+    assert (variables["results"].loc["without sex, spouses merged", ("tau", "mean")] == 1.0).all()  # by construction
     check_figure(n_axes=3)
 
 
@@ -197,21 +185,6 @@ def test_temperature_makes_learning_rates_alike(run):
         at = ranker.curve_.set_index("temperature").loc[ranker.temperature_]
         assert at["disparity"] == pytest.approx(bound, rel=1e-3)
     check_figure(n_axes=3)
-
-
-@pytest.mark.parametrize("data", ["German Credit", pytest.param("Synthetic", marks=pytest.mark.slow)])
-def test_softness_moves_the_policy_alone(run, data, request):
-    if data == "Synthetic":
-        request.getfixturevalue("no_data")
-    else:
-        shared_data("german.data.gz")
-    text, variables = run("plot_softness")
-    assert f"{data}, 2 random splits" in text
-    softened = variables["results"].xs("Baseline, softened", level="family").xs("mean", axis=1, level=1)
-    assert softened[["ndcg", "tau", "disparity"]].nunique().tolist() == [1, 1, 1]
-    assert softened["stochastic_ndcg"].is_monotonic_decreasing
-    assert softened["stochastic_disparity"].iloc[-1] < 0.5 * softened["stochastic_disparity"].iloc[0]
-    check_figure(n_axes=2)
 
 
 def test_two_towers_beside_a_line(run):
