@@ -16,8 +16,8 @@ they stand further down. Beside it stand two simple rules: leaving out sex, rela
 alone, with husbands and wives merged into spouses. For twins the second is enough, and it costs nothing that can be seen.
 
 The table, UCI's ``adult.data`` or ``adult.csv.gz``, is read from the folder that the environment variable ``SKFAIRRANK_DATA``
-names. LightGBM must be installed (``pip install lightgbm``). The figure and the output were recorded, because the table has to be
-downloaded:
+names, else from this one. LightGBM must be installed (``pip install lightgbm``). The figure and the output were recorded, because
+the table has to be downloaded:
 
 .. image:: /images/recorded/plot_gap_boosting.png
    :alt: Gaps of the columns, and tau and the gap in exposure against NDCG for several strengths
@@ -28,6 +28,7 @@ downloaded:
 
 # %%
 # The table. A question mark is a missing value, and text becomes pandas' categories.
+import os
 import sys
 from pathlib import Path
 
@@ -35,7 +36,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMRanker
-from paper import data_folder
 
 from skfairrank import GapBoostingRanker, QueryRanker
 from skfairrank.inspection import TradeoffDisplay
@@ -45,14 +45,14 @@ quick = "--quick" in sys.argv
 n_splits, n_train, n_test, n_trees = (2, 200, 60, 10) if quick else (5, 300, 200, 100)
 strengths = (0.0, 5.0) if quick else (0.0, 1.0, 3.0, 5.0, 10.0)
 
-files = [data_folder() / name for name in ("adult.csv.gz", "adult.data")]
+folder = Path(os.environ.get("SKFAIRRANK_DATA", "."))
+files = [folder / name for name in ("adult.csv.gz", "adult.data")]
 file = next(filter(Path.is_file, files), None)
 if file is None:
     sys.exit(
-        f"No census data: {data_folder().resolve()} has neither adult.csv.gz nor "
-        "adult.data. Get it by\n    curl -LO https://archive.ics.uci.edu/ml/machine-"
-        "learning-databases/adult/adult.data\nand say where it is by\n    export "
-        "SKFAIRRANK_DATA=."
+        f"No census data: {folder.resolve()} has neither adult.csv.gz nor adult.data. "
+        "Get it by\n    curl -LO https://archive.ics.uci.edu/ml/machine-learning-"
+        "databases/adult/adult.data\n(SKFAIRRANK_DATA names another folder.)"
     )
 names = """
     age workclass fnlwgt education education_num marital_status occupation
