@@ -104,7 +104,6 @@ def main(argv: list[str] | None = None) -> None:
         return
 
     task = synthetic_experiment()
-    print("Compiling (the first time this takes a while; the result is kept) ...", file=sys.stderr, flush=True)
     compare([task.shortened(1000)], SYNTHETIC)  # so that no fit is timed while numba compiles
     runs = compare([task.shortened(shorter)], SYNTHETIC, verbose=True)
     try:

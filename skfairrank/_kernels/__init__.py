@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from functools import wraps
+import sys
+from functools import cache, wraps
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,27 @@ def _without_collector(compile_):
     return paused
 
 
+@cache
+def _say_that_it_compiles(folder):
+    """Say it once in a process, and of a search's worker processes in the first alone, since the call is silent for so long."""
+    if current_process().name.endswith(("MainProcess", "-1")):
+        later = f"Later runs find them in {folder}." if folder else "Set NUMBA_CACHE_DIR to a folder that can keep them."
+        message = f"skfairrank compiles the kernels of this call, which takes up to half a minute. {later}"
+        print(message, file=sys.stderr, flush=True)
+
+
+def _saying_so(dispatcher):
+    """What a dispatcher calls where neither memory nor disk has compiled code."""
+    compile_ = dispatcher._compiler.compile
+
+    @wraps(compile_)
+    def saying(*signature):
+        _say_that_it_compiles(dispatcher.stats.cache_path)
+        return compile_(*signature)
+
+    return saying
+
+
 def njit(function=None, *, inner: bool = False, **options: Any):
     """`numba.njit` without the GIL and with a cache on disk.
 
@@ -83,4 +106,5 @@ def njit(function=None, *, inner: bool = False, **options: Any):
     except RuntimeError:  # no folder can be written
         pass
     dispatcher.compile = _without_collector(dispatcher.compile)
+    dispatcher._compiler.compile = _saying_so(dispatcher)
     return dispatcher
