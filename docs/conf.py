@@ -9,7 +9,9 @@ import skfairrank
 
 DOCS = Path(__file__).resolve().parent
 EXAMPLES = DOCS.parent / "examples"
-sys.path.insert(0, str(EXAMPLES))  # scripts import what they share
+sys.path[:0] = [str(DOCS), str(EXAMPLES)]  # scripts import what they share
+from notebook import notebook  # noqa: E402
+
 SCRIPTS = [path.stem for path in EXAMPLES.glob("plot_*.py")]
 #: Scripts that are not run, because a reader must download what they need: docs/images/recorded has what they show.
 RECORDED = [picture.stem for picture in sorted((DOCS / "images" / "recorded").glob("*.png"))]
@@ -89,8 +91,22 @@ html_theme_options = {
 
 def setup(app):
     app.connect("source-read", end_examples_where_they_end)
+    app.connect("source-read", offer_notebook)
+    app.connect("build-finished", write_notebook)
 
 
 def end_examples_where_they_end(app, name, source):
     """Doctest needs an empty line after the last output of a block; no page shows it."""
     source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
+def offer_notebook(app, name, source):
+    if name == "start_here":
+        link = '<a href="start_here.ipynb" download>This page as a notebook.</a>'
+        source[0] = source[0].replace("\n\n", f"\n\n{link}\n", 1)
+
+
+def write_notebook(app, exception):
+    if exception is None and app.builder.format == "html":
+        page = (DOCS / "start_here.md").read_text(encoding="utf-8")
+        (Path(app.outdir) / "start_here.ipynb").write_text(notebook(page), encoding="utf-8")

@@ -5,10 +5,11 @@
 writes the very same file each time. The people are invented. What was done to them is known, so that the lesson of the page can
 be checked (tests/test_applicants.py):
 
-- An ability is drawn for each applicant, from one distribution for women and men.
-- The timed test and the puzzles measure it with an error, and both are lowered for women. The work sample is not.
-- The panel's grade follows ability, experience and degree, and understates women.
-- The city goes along with gender a little. Degrees, experience, dates and what is missing have nothing to do with it.
+- An ability is drawn for each applicant, from one distribution for people of all three origins.
+- The timed test and the puzzles measure it with an error, and both are lowered for people from the south, and more for people
+  from abroad. The work sample is not.
+- The panel's grade follows ability, experience and degree, and understates the same people.
+- The city goes along with the origin a little. Degrees, experience, dates and what is missing have nothing to do with it.
 """
 
 from __future__ import annotations
@@ -18,28 +19,29 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-N_OPENINGS = 240
+N_OPENINGS = 150
+ORIGINS = {"north": 0.5, "south": 0.3, "abroad": 0.2}
 MARKS = ["timed_test", "puzzles", "work_sample"]
-#: How much each mark is lowered for women, in standard deviations of ability.
-LOWERED = np.array([1.5, 1.2, 0.0])
-#: How much the panel understates women, in the same unit.
-GRADED_DOWN = 0.8
+#: How much each mark is lowered for whom, in standard deviations of ability.
+LOWERED = {"north": [0.0, 0.0, 0.0], "south": [0.9, 0.7, 0.0], "abroad": [1.8, 1.4, 0.0]}
+#: How much the panel understates whom, in the same unit.
+GRADED_DOWN = {"north": 0.0, "south": 0.4, "abroad": 0.8}
 #: Standard deviation of the error of each mark.
 ERRORS = np.array([0.6, 0.6, 0.4])
 #: Where the grade goes up by one.
 GRADES = [0.0, 0.9, 1.7]
 DEGREES = ["school", "bachelor", "master", "doctorate"]
 CITIES = ["Ashby", "Brook", "Carrow", "Dunmore"]
-CITIES_OF = {"f": [0.35, 0.25, 0.2, 0.2], "m": [0.2, 0.25, 0.25, 0.3]}
+CITIES_OF = {"north": [0.2, 0.25, 0.25, 0.3], "south": [0.35, 0.25, 0.2, 0.2], "abroad": [0.25, 0.25, 0.25, 0.25]}
 
 
 def make_people(seed: int = 7) -> pd.DataFrame:
-    """The applicants as they are: with what no table has, the `ability` and the marks of the same person of the other gender."""
+    """The applicants as they are, with what no table has: the `ability`, and the marks before they are lowered (`fair_...`)."""
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(5, 11, N_OPENINGS)
+    sizes = rng.integers(4, 23, N_OPENINGS)
     opening = np.repeat([f"2024-{number:03d}" for number in range(1, N_OPENINGS + 1)], sizes)
     n = len(opening)
-    woman = rng.random(n) < 0.45
+    origin = rng.choice(list(ORIGINS), n, p=list(ORIGINS.values()))
     ability = rng.normal(size=n)
     years = rng.gamma(2.0, 3.0, n)
     measured = ability[:, None] + ERRORS * rng.normal(size=(n, 3))
@@ -51,34 +53,34 @@ def make_people(seed: int = 7) -> pd.DataFrame:
             "opening": opening,
             "applicant": [f"A{number:04d}" for number in rng.permutation(n)],
             "applied": pd.Timestamp("2024-01-08") + pd.to_timedelta(opened + rng.integers(0, 28, n), unit="D"),
-            "gender": np.where(woman, "f", "m"),
+            "origin": origin,
             "city": "",
             "degree": np.array(DEGREES)[degree],
             "years": years.round(1),
         }
     )
-    for gender, shares in CITIES_OF.items():
-        of_gender = (people["gender"] == gender).to_numpy()
-        people.loc[of_gender, "city"] = rng.choice(CITIES, of_gender.sum(), p=shares)
-    for twin, lowered in (("", woman), ("twin_", ~woman)):
-        marks = 60 + 12 * (measured - lowered[:, None] * LOWERED)
-        people[[twin + mark for mark in MARKS]] = marks.round().clip(0, 100)
+    for name, shares in CITIES_OF.items():
+        people.loc[origin == name, "city"] = rng.choice(CITIES, (origin == name).sum(), p=shares)
     missing = rng.random((n, 4)) < [0.06, 0.1, 0.08, 0.03]
-    people[[*MARKS, "years"]] = people[[*MARKS, "years"]].mask(missing)
-    people[["twin_" + mark for mark in MARKS]] = people[["twin_" + mark for mark in MARKS]].mask(missing[:, :3])
+    for prefix, lowered in (("", np.array([LOWERED[name] for name in origin])), ("fair_", 0.0)):
+        marks = [prefix + mark for mark in MARKS]
+        people[marks] = (62 + 12 * (measured - lowered)).round().clip(0, 100)
+        people[marks] = people[marks].mask(missing[:, :3])
+    people["years"] = people["years"].mask(missing[:, 3])
     people["ability"] = ability
-    people["suits"] = suits
-    seen = suits + 0.3 * rng.normal(size=n) - GRADED_DOWN * (woman - woman.mean())
+    graded_down = people["origin"].map(GRADED_DOWN)
+    seen = suits + 0.3 * rng.normal(size=n) - (graded_down - graded_down.mean())
     people["grade"] = np.digitize(seen, GRADES)
-    hired = pd.Series(seen).groupby(opening).idxmax()  # a panel finds somebody for each opening
+    hired = seen.groupby(opening).idxmax()  # a panel finds somebody for each opening
     people.loc[hired, "grade"] = people.loc[hired, "grade"].clip(lower=1)
+    people["known_origin"] = people["origin"].mask(rng.random(n) < 0.05)  # not everybody says where they come from
     return people
 
 
 def make_table(seed: int = 7) -> pd.DataFrame:
     """What the personnel department has of them."""
-    columns = ["opening", "applicant", "applied", "gender", "city", "degree", "years", *MARKS, "grade"]
-    table = make_people(seed)[columns]
+    columns = ["opening", "applicant", "applied", "origin", "city", "degree", "years", *MARKS, "grade"]
+    table = make_people(seed).drop(columns="origin").rename(columns={"known_origin": "origin"})[columns]
     table[MARKS] = table[MARKS].astype("Int64")
     return table
 
