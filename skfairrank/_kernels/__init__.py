@@ -72,7 +72,9 @@ def _without_collector(compile_):
 def _say_that_it_compiles(folder):
     """Say it once in a process, and of a search's worker processes in the first alone, since the call is silent for so long."""
     if current_process().name.endswith(("MainProcess", "-1")):
-        later = f"Later runs find them in {folder}." if folder else "Set NUMBA_CACHE_DIR to a folder that can keep them."
+        later = (
+            f"Later runs find them in {folder}." if folder else "Set NUMBA_CACHE_DIR to a folder that can keep them."
+        )
         message = f"skfairrank compiles the kernels of this call, which takes up to half a minute. {later}"
         print(message, file=sys.stderr, flush=True)
 

@@ -1,6 +1,8 @@
 """The pages hang together: every link leads somewhere, every page and every script is listed once, pictures are small."""
 
+import json
 import re
+import runpy
 
 import pytest
 from _data import ROOT
@@ -54,3 +56,14 @@ def test_every_page_is_listed_once_and_there():
     scripts = [f"auto_examples/{name}" for name in SCRIPTS]
     pages = [page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES if page.is_relative_to(DOCS)]
     assert sorted(listed) == sorted(scripts + [name for name in pages if name != "index"])
+
+
+def test_a_notebook_has_the_prose_the_code_and_what_it_prints():
+    notebook = runpy.run_path(str(DOCS / "notebook.py"))["notebook"]
+    page = "# A\n\n[B](b.md)\n\n```pycon\n>>> x = 1\n>>> x + 1\n2\n>>> y = 3\n\n```\n\n![p](p.png)\n\n```python\nz = 4\n```\n"
+    cells = json.loads(notebook(page))["cells"]
+    assert [cell["source"] for cell in cells] == ["# A\n\nB", "x = 1\nx + 1", "y = 3", "z = 4"]
+    assert [cell.get("outputs") for cell in cells][:2] == [
+        None,
+        [{"output_type": "stream", "name": "stdout", "text": "2\n"}],
+    ]
