@@ -46,7 +46,7 @@ steps = Hypotheticals(directions=True, steps=(-1.0, 1.0))
 
 
 def systems(task, train):
-    """(name, rho or strength, ranker, columns that it sees, further arguments of fit)."""
+    """(name, rho or strength, ranker, columns that it sees, arguments of fit)."""
     every, twins = slice(None), {"X_hypothetical": task.twin[train]}
     groups = {"sensitive_features": task.sensitive_features[train]}
     yield "LGBMRanker", "", QueryRanker(model), every, {}

@@ -37,9 +37,9 @@ n_runs = 2 if quick else 20 if full else 5
 
 try:
     experiment = recorded_experiment("senstir_synthetic")
-except FileNotFoundError as absent:
+except FileNotFoundError:
     experiment = synthetic_experiment()
-    print(f"{absent}\nThese are other queries; recorded numbers need not match.")
+    print("Other queries than the authors': what they recorded need not match.")
 experiment = experiment.shortened(20 if quick else 1)
 train, test, X_hypothetical = (
     experiment.train,

@@ -82,7 +82,7 @@ SYSTEMS = {
 
 
 def judge(experiment, ranker):
-    """The usual measures on unseen people, and the policy's disparity on the training queries."""
+    """What is measured on unseen people, and the disparity on training queries."""
     train = experiment.train
     on_train = group_exposure_disparity(
         train.y,

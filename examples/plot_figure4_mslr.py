@@ -136,7 +136,7 @@ def fit_metric(part):
 
 
 def hypothetical(part, train, metric):
-    """The nearest other query of each query, among those of the part and of the training part."""
+    """The nearest other query of each, among those of the part and of training."""
     X, qid = np.vstack([train.data, part.data]), np.concatenate([train.qid, part.qid])
     nearest = nearest_queries(
         part.data, X, qid=part.qid, qid_reference=qid, metric=metric

@@ -56,7 +56,7 @@ def boosted(learning_rate):
 
 
 def judged(ranker):
-    """On test queries: NDCG of the sorted lists and of the policy, and the policy's disparity."""
+    """On test queries: NDCG of lists and policy, and the policy's disparity."""
     scores, groups = ranker.predict(test.data), test.sensitive_features
     return {
         "sorted NDCG": ndcg_score(test.target, scores, qid=test.qid),

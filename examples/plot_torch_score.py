@@ -37,7 +37,7 @@ except ImportError:
 
 
 class TorchScore(Score):
-    """Scores of a module that maps (n_items, n_features) to (n_items, 1) or (n_items,), each item by itself.
+    """Scores of a module that maps each item by itself, to one number.
 
     Parameters
     ----------
@@ -81,7 +81,10 @@ class TorchScore(Score):
         return torch.func.functional_call(module, parameters, (X,)).reshape(len(X))
 
     def _module(self, n_features):
-        """The module, whose own parameters are never read; made once, and in evaluation mode, so that nothing in it is random."""
+        """The module, whose own parameters are never read.
+
+        It is made once, in evaluation mode, so that nothing in it is random.
+        """
         modules = self.__dict__.setdefault("_modules", {})
         if n_features not in modules:
             modules[n_features] = self.make_module(n_features).double().eval()

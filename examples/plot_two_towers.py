@@ -42,7 +42,7 @@ def start(rng, n_features):
 
 
 def recommendations(n_users, seed, n_items=10):
-    """Tastes meet properties; the last of the item's columns shows the group, which labels favour."""
+    """Tastes meet properties; the last column shows the group that labels favour."""
     rng = np.random.default_rng(seed)
     n = n_users * n_items
     user, item = (
