@@ -251,7 +251,8 @@ def test_tradeoff_errors(plt, search):
 
 
 def test_history_shows_values_and_their_moving_average(plt, ranker):
-    display = TrainingHistoryDisplay.from_estimator(ranker)
+    display = TrainingHistoryDisplay.from_estimator(ranker, ax=plt.subplots(4, 2)[1][:, 1])
+    assert all(panel.get_ylabel() and panel.yaxis.get_tick_params()["labelleft"] for panel in display.axes_)
     assert list(display.lines_) == ["utility", "regularizer", "query_distance", "lambda"]
     for name, values in ranker.history_.items():
         np.testing.assert_array_equal(display.raw_lines_[name].get_data(), [np.arange(1, 121), values])

@@ -67,3 +67,10 @@ def test_a_notebook_has_the_prose_the_code_and_what_it_prints():
         None,
         [{"output_type": "stream", "name": "stdout", "text": "2\n"}],
     ]
+
+
+def test_what_is_recorded_belongs_to_a_script_that_shows_it():
+    for file in (DOCS / "images" / "recorded").iterdir():
+        text = (ROOT / "examples" / f"{file.stem}.py").read_text(encoding="utf-8")
+        assert f":: /images/recorded/{file.name}\n" in text and file.stat().st_size < 60_000
+        assert f"\n# sphinx_gallery_thumbnail_path = 'images/recorded/{file.stem}.png'\n" in text
