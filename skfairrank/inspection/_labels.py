@@ -63,50 +63,53 @@ class Labels:
         for text, own in zip(self.texts, at, strict=True):
             half = np.asarray(Text.get_window_extent(text, renderer).size) / 2 + point  # without the line to its point
             others = at[np.abs(at - own).max(axis=1) > point]
+            in_the_way = taken[~_inside(own, taken)]
             best: tuple = (np.inf,)
             for is_tied, gap in enumerate(_GAPS):
                 for direction in _DIRECTIONS:
                     offset = np.array(direction) * (half + gap * point)
                     box = np.r_[own + offset - half, own + offset + half]
-                    hidden = sum(_overlap(box, other) for other in taken)
-                    hidden += 4 * half.prod() - _overlap(box, self.ax.bbox.extents)
-                    tie = own + np.linspace(0.1, 1, 20)[:, None] * offset if is_tied else own[None]
-                    near = [_distance(box, other) for other in others] if not is_tied else []
-                    mistaken = 1.5 * _distance(box, own) > min(near, default=np.inf)
-                    touched = sum(_inside(tie, other) for other in taken if not _inside(own[None], other))
-                    cost = 3 * hidden / point**2 + 4 * _inside(path, box) + 30 * mistaken + 20 * touched + 2 * gap
+                    hidden = _overlap(box, taken).sum() + 4 * half.prod() - _overlap(box, self.ax.bbox.extents)
+                    mistaken = not is_tied and 1.5 * _distance(box, own) > _distance(box, others).min(initial=np.inf)
+                    tie = own + np.linspace(0.1, 1, 20)[:, None, None] * offset
+                    touched = _inside(tie, in_the_way).sum() if is_tied else 0
+                    crossed = _inside(path, box).sum()
+                    cost = 3 * hidden / point**2 + 4 * crossed + 30 * mistaken + 20 * touched + 2 * gap
                     if cost < best[0]:
                         best = cost, own + offset, box, is_tied > 0
-            taken.append(best[2])
+            taken = np.vstack([taken, best[2]])
             yield best[1], best[3]
 
 
 def _obstacles(ax, point: float):
     """In pixels: boxes of markers and of error bars, and points of the lines between markers."""
-    boxes, path = [], [np.empty((0, 2))]
+    boxes, path = [np.empty((0, 4))], [np.empty((0, 2))]
     for line in ax.lines:
         places = line.get_transform().transform(line.get_xydata())  # a line across all axes has one of its own
         places = places[np.isfinite(places).all(axis=1)]
         half = point * (line.get_markersize() / 2 + 1)
         if line.get_marker() not in ("None", "_", "|"):
-            boxes += [np.r_[place - half, place + half] for place in places]
+            boxes.append(np.hstack([places - half, places + half]))
         if line.get_linestyle() != "None":
             steps = zip(places[:-1], places[1:], strict=True)
             path += [np.linspace(a, b, 2 + int(np.hypot(*(b - a)) / (4 * point))) for a, b in steps]
     for bars in (collection for collection in ax.collections if hasattr(collection, "get_segments")):
         for ends in map(ax.transData.transform, bars.get_segments()):
-            boxes.append(np.r_[ends.min(axis=0) - point, ends.max(axis=0) + point])
-    return boxes, np.vstack(path)
+            boxes.append(np.r_[ends.min(axis=0) - point, ends.max(axis=0) + point][None])
+    return np.vstack(boxes), np.vstack(path)
 
 
-def _inside(places, box) -> int:
-    return int(np.count_nonzero(np.all((places > box[:2]) & (places < box[2:]), axis=1)))
+# Boxes are (x0, y0, x1, y1), one or an array of them along the last axis; places are (x, y) in the same way.
 
 
-def _overlap(box, other) -> float:
-    """Common area of two boxes (x0, y0, x1, y1)."""
-    return float(np.prod(np.clip(np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2]), 0.0, None)))
+def _inside(places, boxes):
+    return ((places > boxes[..., :2]) & (places < boxes[..., 2:])).all(axis=-1)
 
 
-def _distance(box, place) -> float:
-    return float(np.hypot(*np.clip(np.maximum(box[:2] - place, place - box[2:]), 0.0, None)))
+def _overlap(box, boxes):
+    common = np.minimum(box[2:], boxes[..., 2:]) - np.maximum(box[:2], boxes[..., :2])
+    return common.clip(0.0).prod(axis=-1)
+
+
+def _distance(box, places):
+    return np.hypot(*np.maximum(box[:2] - places, places - box[2:]).clip(0.0).T)
