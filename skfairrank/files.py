@@ -78,12 +78,16 @@ def read_ranking(
     >>> from skfairrank.datasets import make_biased_ranking
     >>> from skfairrank.files import read_ranking
     >>> task = make_biased_ranking(n_queries=50, random_state=0)
-    >>> table = pd.DataFrame(task.data, columns=["merit", "proxy"]).assign(y=task.target, qid=task.qid)
+    >>> table = pd.DataFrame(task.data, columns=["merit", "proxy"]).assign(
+    ...     y=task.target, qid=task.qid
+    ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table.to_parquet(Path(folder) / "rows.parquet")
     ...     data = read_ranking(folder)
     >>> ranker = PlackettLuceRanker(random_state=0).fit(data.X, data.y, qid=data.qid)
-    >>> in_memory = PlackettLuceRanker(random_state=0).fit(task.data, task.target, qid=task.qid)
+    >>> in_memory = PlackettLuceRanker(random_state=0).fit(
+    ...     task.data, task.target, qid=task.qid
+    ... )
     >>> bool((ranker.coef_ == in_memory.coef_).all())
     True
     """

@@ -131,7 +131,8 @@ class LeaveOneQueryOut(_OfQueries, LeaveOneOut):
     Examples
     --------
     >>> import numpy as np
-    >>> [test.tolist() for _, test in LeaveOneQueryOut().split(np.zeros((4, 1)), qid=["b", "a", "b", "c"])]
+    >>> splits = LeaveOneQueryOut().split(np.zeros((4, 1)), qid=["b", "a", "b", "c"])
+    >>> [test.tolist() for _, test in splits]
     [[1], [0, 2], [3]]
     """
 
@@ -161,7 +162,8 @@ class QueryShuffleSplit(_OfQueries, ShuffleSplit):
     --------
     >>> import numpy as np
     >>> qid = np.array([0] * 5 + [1] * 3 + [2, 4])
-    >>> for train, test in QueryShuffleSplit(2, test_size=0.5, random_state=0).split(np.zeros((10, 1)), qid=qid):
+    >>> splitter = QueryShuffleSplit(2, test_size=0.5, random_state=0)
+    >>> for train, test in splitter.split(np.zeros((10, 1)), qid=qid):
     ...     print(np.unique(qid[train]), np.unique(qid[test]))
     [0 1] [2 4]
     [1 4] [0 2]
@@ -201,7 +203,9 @@ def train_test_query_split(*arrays, qid, test_size=None, train_size=None, random
     --------
     >>> import numpy as np
     >>> X, qid = np.arange(10).reshape(10, 1), [0] * 5 + [1] * 3 + [2, 4]
-    >>> X_train, X_test, qid_train, qid_test = train_test_query_split(X, qid=qid, test_size=0.2, random_state=0)
+    >>> X_train, X_test, qid_train, qid_test = train_test_query_split(
+    ...     X, qid=qid, test_size=0.2, random_state=0
+    ... )
     >>> qid_train, qid_test
     ([0, 0, 0, 0, 0, 1, 1, 1, 4], [2])
     """
@@ -340,7 +344,13 @@ def query_learning_curve(
     >>> X, qid = np.random.default_rng(0).normal(size=(60, 2)), np.repeat(np.arange(12), 5)
     >>> y = (X @ [1, 2] > 0).astype(int)
     >>> curve = query_learning_curve(
-    ...     QueryRanker(LinearRegression()), X, y, qid=qid, cv=3, train_sizes=[0.25, 1.0], random_state=0
+    ...     QueryRanker(LinearRegression()),
+    ...     X,
+    ...     y,
+    ...     qid=qid,
+    ...     cv=3,
+    ...     train_sizes=[0.25, 1.0],
+    ...     random_state=0,
     ... )
     >>> curve.train_sizes.tolist(), curve.test_scores.shape
     ([2, 8], (2, 3))
@@ -447,7 +457,10 @@ def best_under(metric, *, then, max_loss=None, minimum=None, relative=False):
     --------
     The first candidate has the best NDCG; the second is .008 below it, and the fairest within .01:
 
-    >>> results = {"mean_test_ndcg": [0.810, 0.802, 0.780], "mean_test_gap": [-0.012, -0.006, -0.001]}
+    >>> results = {
+    ...     "mean_test_ndcg": [0.810, 0.802, 0.780],
+    ...     "mean_test_gap": [-0.012, -0.006, -0.001],
+    ... }
     >>> best_under("ndcg", max_loss=0.01, then="gap")(results)
     1
     >>> best_under("gap", max_loss=0.002, then="ndcg")(results)

@@ -181,7 +181,8 @@ class RankProbabilities:
     --------
     >>> from skfairrank.metrics import group_exposure_difference
     >>> from skfairrank.policies import RankProbabilities
-    >>> chance, kw = [[0.5, 0.5], [0.5, 0.5]], dict(qid=[0, 0], sensitive_features=["A", "B"])
+    >>> chance = [[0.5, 0.5], [0.5, 0.5]]
+    >>> kw = dict(qid=[0, 0], sensitive_features=["A", "B"])
     >>> group_exposure_difference(None, policy=RankProbabilities(chance), **kw)
     0.0
     """

@@ -95,7 +95,9 @@ class LinearScore(Score):
     --------
     >>> import numpy as np
     >>> from skfairrank.scores import LinearScore
-    >>> LinearScore().values(np.array([2.0, 1.0]), np.array([[1.0, 0.0], [1.0, 3.0]])).tolist()
+    >>> LinearScore().values(
+    ...     np.array([2.0, 1.0]), np.array([[1.0, 0.0], [1.0, 3.0]])
+    ... ).tolist()
     [2.0, 5.0]
     """
 
@@ -157,7 +159,8 @@ class MLPScore(Score):
     >>> import numpy as np
     >>> from skfairrank.scores import MLPScore
     >>> score = MLPScore((2,))
-    >>> theta = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -1.0])  # W is the identity, b is zero, w = (1, -1)
+    >>> # W is the identity, b is zero, w = (1, -1)
+    >>> theta = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -1.0])
     >>> score.values(theta, np.array([[1.0, 0.5]])).round(6).tolist()  # tanh(1) - tanh(.5)
     [0.299477]
     """

@@ -395,7 +395,8 @@ class AveragePrecision(ReciprocalRank):
     >>> from skfairrank.metrics import utility_score
     >>> from skfairrank.utilities import AveragePrecision
     >>> y, s = [1, 0, 1, 1], [4, 3, 2, 1]
-    >>> round(utility_score(y, s, qid=[0] * 4, utility=AveragePrecision(), policy="deterministic"), 6)  # (1 + 2/3 + 3/4) / 3
+    >>> kw = dict(utility=AveragePrecision(), policy="deterministic")
+    >>> round(utility_score(y, s, qid=[0] * 4, **kw), 6)  # (1 + 2/3 + 3/4) / 3
     0.805556
     """
 

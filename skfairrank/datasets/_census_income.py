@@ -65,7 +65,8 @@ def load_census_income(path) -> Bunch:
     Examples
     --------
     >>> import io
-    >>> line = "39, ?, 77516, HS-grad, 9, Never-married, Sales, Unmarried, White, Male, 2174, 0, 40, Cuba, >50K"
+    >>> work = "39, ?, 77516, HS-grad, 9, Never-married, Sales, Unmarried"
+    >>> line = work + ", White, Male, 2174, 0, 40, Cuba, >50K"
     >>> people = load_census_income(io.StringIO(line))
     >>> people.data.shape, people.target.tolist(), people.sensitive_features.tolist()
     ((1, 49), [1], [0])

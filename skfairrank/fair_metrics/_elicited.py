@@ -47,7 +47,9 @@ class ComparableGroupsMetric(LinearFairMetric):
 
     >>> from skfairrank.fair_metrics import ComparableGroupsMetric
     >>> X = [[1.0, 0.0], [1.0, 4.0], [3.0, 1.0], [3.0, 5.0]]
-    >>> metric = ComparableGroupsMetric().fit(X, comparable_groups=["first", "first", "second", "second"])
+    >>> metric = ComparableGroupsMetric().fit(
+    ...     X, comparable_groups=["first", "first", "second", "second"]
+    ... )
     >>> abs(metric.sensitive_basis_).tolist()
     [[0.0, 1.0]]
     """

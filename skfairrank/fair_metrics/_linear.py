@@ -62,8 +62,10 @@ class LinearFairMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ...         self.basis_, self.shrink_ = np.eye(n_features)[-1:], np.array([0.5])
     ...         return self
     >>> metric = HalfOfTheLast().fit([[1.0, 2.0]])
-    >>> metric.transform([[1.0, 2.0]]).tolist(), metric.pair_distance([[[0, 0], [0, 6]]]).tolist()
-    ([[1.0, 1.0]], [3.0])
+    >>> metric.transform([[1.0, 2.0]]).tolist()
+    [[1.0, 1.0]]
+    >>> metric.pair_distance([[[0, 0], [0, 6]]]).tolist()
+    [3.0]
     """
 
     @property

@@ -123,7 +123,9 @@ class SensitiveSubspaceMetric(LinearFairMetric):
     >>> metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(np.eye(2))
     >>> metric.transform([[3.0, 7.0]]).tolist()
     [[3.0, 0.0]]
-    >>> metric.query_distances([[0, 5], [1, 5]], [[1, 0], [3, 0]], qid_X=[0, 0], qid_Y=[0, 0]).tolist()
+    >>> metric.query_distances(
+    ...     [[0, 5], [1, 5]], [[1, 0], [3, 0]], qid_X=[0, 0], qid_Y=[0, 0]
+    ... ).tolist()
     [[2.5]]
     """
 

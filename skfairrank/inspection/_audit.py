@@ -128,10 +128,18 @@ def audit(
     --------
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank.inspection import audit
-    >>> X, y, qid = [[0.0, 1], [1, 0], [2, 0], [0, 0], [1, 1]], [0, 1, 2, 0, 1], [0, 0, 0, 1, 1]
+    >>> X = [[0.0, 1], [1, 0], [2, 0], [0, 0], [1, 1]]
+    >>> y, qid = [0, 1, 2, 0, 1], [0, 0, 0, 1, 1]
     >>> by_first = LinearRegression().fit([[0.0, 0], [1, 0], [0, 1]], [0, 1, 0])
     >>> flipped = [[a, 1 - b] for a, b in X]
-    >>> table = audit({"by the first feature": by_first}, X, y, qid=qid, X_hypothetical=flipped, n_samples="exact")
+    >>> table = audit(
+    ...     {"by the first feature": by_first},
+    ...     X,
+    ...     y,
+    ...     qid=qid,
+    ...     X_hypothetical=flipped,
+    ...     n_samples="exact",
+    ... )
     >>> table[["tau", "top_changed"]].values.tolist()
     [[1.0, 0.0]]
     """
@@ -312,8 +320,12 @@ def exposure_by_group(
     >>> from skfairrank.inspection import exposure_by_group
     >>> X, y, qid = [[3.0], [2.0], [1.0], [1.0], [2.0]], [1, 1, 1, 0, 1], [0, 0, 0, 1, 1]
     >>> ranker = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> table = exposure_by_group(ranker, X, y, qid=qid, sensitive_features=list("abbab"), k=1)
-    >>> table.droplevel(["ranker", "attribute"])[["exposure", "merit", "share_of_items", "share_of_top"]].round(3)
+    >>> table = exposure_by_group(
+    ...     ranker, X, y, qid=qid, sensitive_features=list("abbab"), k=1
+    ... )
+    >>> table.droplevel(["ranker", "attribute"])[
+    ...     ["exposure", "merit", "share_of_items", "share_of_top"]
+    ... ].round(3)
            exposure  merit  share_of_items  share_of_top
     group
     a         0.815    0.5           0.417           0.5
@@ -402,7 +414,9 @@ def gaps_under_wrong_labels(exposure, wrong=(0.05, 0.1, 0.2)) -> pd.DataFrame:
     Examples
     --------
     >>> from skfairrank.inspection import exposure_by_group, gaps_under_wrong_labels
-    >>> exposure = exposure_by_group([4, 3, 2, 1], y=[1] * 4, qid=[0] * 4, sensitive_features={"sex": list("ffmm")})
+    >>> exposure = exposure_by_group(
+    ...     [4, 3, 2, 1], y=[1] * 4, qid=[0] * 4, sensitive_features={"sex": list("ffmm")}
+    ... )
     >>> gaps_under_wrong_labels(exposure, wrong=[0.1]).round(3)
                               gap   seen  corrected
     ranker attribute wrong

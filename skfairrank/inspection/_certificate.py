@@ -186,13 +186,17 @@ def fairness_certificate(
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank.inspection import fairness_certificate
-    >>> ranker = LinearRegression().fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 1.5])
+    >>> ranker = LinearRegression().fit(
+    ...     [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 1.5]
+    ... )
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.random(400), rng.integers(0, 2, 400)])
     >>> def exchange(X):
     ...     X[:, 1] = 1 - X[:, 1]
     ...     return X
-    >>> fairness_certificate(ranker, X, qid=np.repeat(np.arange(100), 4), hypotheticals=exchange)
+    >>> fairness_certificate(
+    ...     ranker, X, qid=np.repeat(np.arange(100), 4), hypotheticals=exchange
+    ... )
     <FairnessCertificate: 50.50% of pairs of items change order, on the average of 100 queries; at most 54.6% for new queries,
     with 95% confidence>
     """

@@ -92,7 +92,8 @@ def upper_confidence_bound(values, confidence=0.95, *, weight=None, clusters=Non
     0.0362
     >>> round(upper_confidence_bound([0.1, 0.2] * 50), 2)
     0.19
-    >>> round(upper_confidence_bound([0.1, 0.2] * 50, clusters=[0, 1, 2, 3, 4] * 20), 2)  # five, of 20 values each
+    >>> # five, of 20 values each
+    >>> round(upper_confidence_bound([0.1, 0.2] * 50, clusters=[0, 1, 2, 3, 4] * 20), 2)
     0.58
     """
     values = _check_values(values)
@@ -307,7 +308,9 @@ def generalization_bound(
     >>> from skfairrank.inspection import generalization_bound
     >>> X = np.random.default_rng(0).uniform(size=(4000, 2))
     >>> metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(X)
-    >>> found = generalization_bound([1.0, 0.1], X, qid=np.repeat(np.arange(400), 10), metric=metric)
+    >>> found = generalization_bound(
+    ...     [1.0, 0.1], X, qid=np.repeat(np.arange(400), 10), metric=metric
+    ... )
     >>> found.is_vacuous, round(found.regularizer, 6)
     (True, 0.2)
     """

@@ -302,7 +302,9 @@ class ScoreContourDisplay:
     >>> from skfairrank.datasets import make_biased_ranking
     >>> from skfairrank.inspection import ScoreContourDisplay
     >>> task = make_biased_ranking(n_queries=20, random_state=0)
-    >>> ranker = PlackettLuceRanker(random_state=0).fit(task.data, task.target, qid=task.qid)
+    >>> ranker = PlackettLuceRanker(random_state=0).fit(
+    ...     task.data, task.target, qid=task.qid
+    ... )
     >>> display = ScoreContourDisplay.from_estimator(ranker, task.data, task.target)
     """
 

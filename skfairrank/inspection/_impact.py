@@ -50,7 +50,9 @@ def impact_ratios(s, *, qid, sensitive_features, k=10, rate="selection", min_sha
     Examples
     --------
     >>> from skfairrank.inspection import impact_ratios
-    >>> impact_ratios([4, 3, 2, 1], qid=[0] * 4, sensitive_features={"sex": list("fmmm")}, k=2).round(3)
+    >>> impact_ratios(
+    ...     [4, 3, 2, 1], qid=[0] * 4, sensitive_features={"sex": list("fmmm")}, k=2
+    ... ).round(3)
                      n  selection_rate  impact_ratio
     attribute group
     sex       f      1           1.000         1.000

@@ -63,7 +63,8 @@ def group_leakage(X, sensitive_features, *, qid=None, cv=5, random_state=None):
     >>> from skfairrank.inspection import group_leakage
     >>> rng = np.random.default_rng(0)
     >>> group, a = rng.integers(0, 2, 1000), rng.integers(0, 2, 1000)
-    >>> found = group_leakage(np.column_stack([a, a ^ group]), group, random_state=0)  # neither tells it alone
+    >>> # neither tells it alone
+    >>> found = group_leakage(np.column_stack([a, a ^ group]), group, random_state=0)
     >>> found.auc, found.is_joint, bool(found.auc_of_columns.max() < 0.6)
     (1.0, True, True)
     """

@@ -99,7 +99,8 @@ def nearest_queries(X, X_reference, *, qid, qid_reference, metric, exclude_ident
 
     >>> from skfairrank import SensitiveSubspaceMetric
     >>> from skfairrank.inspection import nearest_queries
-    >>> X, qid = [[0, 0], [4, 0], [6, 0], [1, 0], [5, 9], [0, 9]], ["a", "a", "b", "b", "c", "c"]
+    >>> X = [[0, 0], [4, 0], [6, 0], [1, 0], [5, 9], [0, 9]]
+    >>> qid = ["a", "a", "b", "b", "c", "c"]
     >>> metric = SensitiveSubspaceMetric(directions=[[0, 1]]).fit(X)
     >>> nearest = nearest_queries(X[:2], X, qid=qid[:2], qid_reference=qid, metric=metric)
     >>> nearest.qid.tolist(), nearest.distance.tolist(), nearest.rows.tolist()

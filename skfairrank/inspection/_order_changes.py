@@ -210,7 +210,9 @@ def rank_displacement(ranks, hypothetical_ranks, *, qid):
     Examples
     --------
     >>> from skfairrank.inspection import rank_displacement
-    >>> rank_displacement([[1, 2, 3], [3, 2, 1]], [[1, 3, 2], [3, 2, 1]], qid=[0, 0, 0]).tolist()
+    >>> rank_displacement(
+    ...     [[1, 2, 3], [3, 2, 1]], [[1, 3, 2], [3, 2, 1]], qid=[0, 0, 0]
+    ... ).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]
     """
     ranks, hypothetical_ranks = _ranks(ranks, "ranks"), _ranks(hypothetical_ranks, "hypothetical_ranks")

@@ -194,18 +194,25 @@ def audit_report(
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank.inspection import audit_report
-    >>> ranker = LinearRegression().fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 0.2])
+    >>> ranker = LinearRegression().fit(
+    ...     [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 0.2]
+    ... )
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.random(400), rng.integers(0, 2, 400)])
     >>> def exchange(X):
     ...     X[:, 1] = 1 - X[:, 1]
     ...     return X
     >>> report = audit_report(
-    ...     {"linear": ranker}, X, X[:, 0], qid=np.repeat(np.arange(100), 4), hypotheticals={"other group": exchange}
+    ...     {"linear": ranker},
+    ...     X,
+    ...     X[:, 0],
+    ...     qid=np.repeat(np.arange(100), 4),
+    ...     hypotheticals={"other group": exchange},
     ... )
     >>> report
     <AuditReport: 1 ranker, 100 queries, 400 items; linear: 19% of pairs change order, at most 23.4% for new queries>
-    >>> report.worst_queries()[["qid", "row", "rank", "hypothetical_rank", "change"]].head(2)
+    >>> shown = ["qid", "row", "rank", "hypothetical_rank", "change"]
+    >>> report.worst_queries()[shown].head(2)
        qid  row  rank  hypothetical_rank             change
     0   97  390     1                  3  column 1: 1 → 0
     1   97  389     2                  4  column 1: 1 → 0

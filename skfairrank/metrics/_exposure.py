@@ -95,11 +95,13 @@ def group_exposure_disparity(
     --------
     >>> from skfairrank.metrics import group_exposure_disparity
     >>> kw = dict(qid=[0, 0], sensitive_features=["A", "B"], n_samples="exact")
-    >>> round(group_exposure_disparity([2, 1], [0, 0], **kw), 6)  # equal exposure, B has less merit
+    >>> # equal exposure, B has less merit
+    >>> round(group_exposure_disparity([2, 1], [0, 0], **kw), 6)
     0.0
     >>> round(group_exposure_disparity([1, 1], [0, 1], **kw), 6)
     0.170554
-    >>> round(group_exposure_disparity([1, 1], [0, 0.1], **kw), 6)  # the same order, a softer policy
+    >>> # the same order, a softer policy
+    >>> round(group_exposure_disparity([1, 1], [0, 0.1], **kw), 6)
     0.018438
     """
     ranked = Ranked(s, qid, policy, n_samples, random_state)
@@ -241,7 +243,8 @@ def group_exposure_difference(
     Examples
     --------
     >>> from skfairrank.metrics import group_exposure_difference
-    >>> round(group_exposure_difference([4, 3, 2, 1], qid=[0] * 4, sensitive_features=list("AABB")), 6)
+    >>> kw = dict(qid=[0] * 4, sensitive_features=list("AABB"))
+    >>> round(group_exposure_difference([4, 3, 2, 1], **kw), 6)
     0.350127
     """
     ranked = Ranked(s, qid, policy, n_samples, random_state)
@@ -403,7 +406,8 @@ def expected_exposure_loss(
     >>> kw = dict(qid=[0, 0], n_samples="exact")
     >>> expected_exposure_loss([1, 1], [0.0, 0.0], **kw)  # equal items, equal chances
     0.0
-    >>> expected_exposure_loss([1, 1], [1.0, 0.0], policy="deterministic", qid=[0, 0])  # 2 * (1 - .75)^2
+    >>> # 2 * (1 - .75)^2
+    >>> expected_exposure_loss([1, 1], [1.0, 0.0], policy="deterministic", qid=[0, 0])
     0.125
     """
     if part not in ("loss", "disparity", "relevance"):
@@ -488,7 +492,8 @@ def attention_inequity(
     >>> y, qid, items = [1, 1, 1, 1], [1, 1, 2, 2], ["a", "b", "a", "b"]
     >>> attention_inequity(y, [2, 1, 1, 2], qid=qid, items=items, k=1)
     0.0
-    >>> attention_inequity(y, [2, 1, 2, 1], qid=qid, items=items, k=1, reduce="sum")  # a gets 2 of 1, b none of 1
+    >>> # a gets 2 of 1, b none of 1
+    >>> attention_inequity(y, [2, 1, 2, 1], qid=qid, items=items, k=1, reduce="sum")
     2.0
     """
     if reduce is not None and (not isinstance(reduce, str) or reduce not in ("mean", "sum")):

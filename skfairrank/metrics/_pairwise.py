@@ -47,9 +47,13 @@ def group_pairwise_accuracy(y, s, *, qid, sensitive_features, unknown_groups="er
     Examples
     --------
     >>> from skfairrank.metrics import group_pairwise_accuracy
-    >>> group_pairwise_accuracy([2, 1, 0, 0], [4, 3, 2, 3], qid=[0] * 4, sensitive_features=list("abab"))
+    >>> group_pairwise_accuracy(
+    ...     [2, 1, 0, 0], [4, 3, 2, 3], qid=[0] * 4, sensitive_features=list("abab")
+    ... )
     {'a': 1.0, 'b': 1.0}
-    >>> group_pairwise_accuracy([2, 1, 0, 0], [2, 3, 4, 3], qid=[0] * 4, sensitive_features=list("abab"))
+    >>> group_pairwise_accuracy(
+    ...     [2, 1, 0, 0], [2, 3, 4, 3], qid=[0] * 4, sensitive_features=list("abab")
+    ... )
     {'a': 0.0, 'b': 0.0}
     """
     y, s = check_relevance(y), check_scores(s, name="s")
@@ -88,7 +92,9 @@ def group_pairwise_accuracy_difference(y, s, *, qid, sensitive_features, unknown
     Examples
     --------
     >>> from skfairrank.metrics import group_pairwise_accuracy_difference
-    >>> group_pairwise_accuracy_difference([1, 0, 1, 0], [4, 3, 1, 2], qid=[0, 0, 1, 1], sensitive_features=list("abba"))
+    >>> group_pairwise_accuracy_difference(
+    ...     [1, 0, 1, 0], [4, 3, 1, 2], qid=[0, 0, 1, 1], sensitive_features=list("abba")
+    ... )
     1.0
     """
     whose = {"qid": qid, "sensitive_features": sensitive_features, "unknown_groups": unknown_groups}

@@ -93,7 +93,7 @@ def ndcg_score(
     Examples
     --------
     >>> from skfairrank.metrics import ndcg_score
-    >>> y, s, qid = [0, 2, 1, 0, 1, 2], [.1, .9, .8, .2, .5, .3], [2, 1, 2, 1, 1, 2]
+    >>> y, s, qid = [0, 2, 1, 0, 1, 2], [0.1, 0.9, 0.8, 0.2, 0.5, 0.3], [2, 1, 2, 1, 1, 2]
     >>> round(ndcg_score(y, s, qid=qid), 6)
     0.898354
     >>> round(ndcg_score(y, s, qid=qid, gain="linear"), 6)
@@ -150,9 +150,11 @@ def stochastic_ndcg_score(
     --------
     >>> import numpy as np
     >>> from skfairrank.metrics import stochastic_ndcg_score
-    >>> round(stochastic_ndcg_score([1, 0], [np.log(3), 0], qid=[0, 0], n_samples="exact"), 6)  # 3/4 + 1/4 / log2(3)
+    >>> y, s, qid = [1, 0], [np.log(3), 0], [0, 0]
+    >>> # 3/4 + 1/4 / log2(3)
+    >>> round(stochastic_ndcg_score(y, s, qid=qid, n_samples="exact"), 6)
     0.907732
-    >>> sampled = stochastic_ndcg_score([1, 0], [np.log(3), 0], qid=[0, 0], n_samples=10_000, random_state=0)
+    >>> sampled = stochastic_ndcg_score(y, s, qid=qid, n_samples=10_000, random_state=0)
     >>> abs(sampled - 0.907732) < 0.005
     True
     """
@@ -220,10 +222,11 @@ def utility_score(
     --------
     >>> from skfairrank.metrics import utility_score
     >>> from skfairrank.utilities import PrecisionAtK
-    >>> y, s, qid = [0, 2, 1, 0, 1, 2], [.1, .9, .8, .2, .5, .3], [2, 1, 2, 1, 1, 2]
+    >>> y, s, qid = [0, 2, 1, 0, 1, 2], [0.1, 0.9, 0.8, 0.2, 0.5, 0.3], [2, 1, 2, 1, 1, 2]
     >>> utility_score(y, s, qid=qid, utility=PrecisionAtK(k=1), policy="deterministic")
     1.0
-    >>> round(utility_score([1, 0], [np.log(3), 0], qid=[0, 0], utility="reciprocal_rank", n_samples="exact"), 6)  # 3/4 + 1/8
+    >>> kw = dict(utility="reciprocal_rank", n_samples="exact")
+    >>> round(utility_score([1, 0], [np.log(3), 0], qid=[0, 0], **kw), 6)  # 3/4 + 1/8
     0.875
     """
     ranked = Ranked(s, qid, policy, n_samples, random_state)
@@ -301,7 +304,8 @@ def kendall_tau_score(s1, s2, *, qid, query_weight=None, reduce="mean"):
     Examples
     --------
     >>> from skfairrank.metrics import kendall_tau_score
-    >>> round(kendall_tau_score([4, 3, 2, 1], [3, 4, 2, 1], qid=[0, 0, 0, 0]), 6)  # one of six pairs is swapped
+    >>> # one of six pairs is swapped
+    >>> round(kendall_tau_score([4, 3, 2, 1], [3, 4, 2, 1], qid=[0, 0, 0, 0]), 6)
     0.666667
     """
     s1, s2 = check_scores(s1, name="s1"), check_scores(s2, name="s2")

@@ -195,8 +195,8 @@ def make_ranking_scorer(metric, *, greater_is_better=None, hypotheticals=None, *
     --------
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank.metrics import make_ranking_scorer, ndcg_score
-    >>> X, y, qid = [[0.], [1.], [2.], [3.]], [0, 1, 1, 0], [0, 0, 1, 1]
-    >>> ranker = LinearRegression().fit([[0.], [1.]], [0., 1.])
+    >>> X, y, qid = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0], [0, 0, 1, 1]
+    >>> ranker = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
     >>> round(make_ranking_scorer(ndcg_score, k=1)(ranker, X, y, qid=qid), 6)
     0.5
     """
@@ -236,7 +236,7 @@ def make_kendall_tau_scorer(hypotheticals=None):
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank.metrics import make_kendall_tau_scorer
     >>> flip = make_kendall_tau_scorer(lambda X: np.column_stack([1 - X[:, 0], X[:, 1]]))
-    >>> X = np.array([[0., 1.], [1., 0.], [0., 3.]])
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 3.0]])
     >>> ignores_column_0 = LinearRegression().fit(X, X[:, 1])
     >>> flip(ignores_column_0, X, qid=[0, 0, 0])
     1.0

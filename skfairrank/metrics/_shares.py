@@ -76,7 +76,8 @@ def group_ndkl(
     Examples
     --------
     >>> from skfairrank.metrics import group_ndkl
-    >>> round(group_ndkl([2, 1], qid=[0, 0], sensitive_features=["A", "B"]), 6)  # ln(2) / (1 + 1 / log2(3)), then 0
+    >>> # ln(2) / (1 + 1 / log2(3)), then 0
+    >>> round(group_ndkl([2, 1], qid=[0, 0], sensitive_features=["A", "B"]), 6)
     0.425001
     """
     shares = _Shares(s, qid, sensitive_features, unknown_groups, target, policy, n_samples, random_state)
@@ -148,7 +149,8 @@ def group_skew(
     --------
     >>> from skfairrank.metrics import group_skew
     >>> kw = dict(qid=[0] * 6, sensitive_features=list("AABABB"), k=3)
-    >>> round(group_skew([6, 5, 4, 3, 2, 1], **kw), 6)  # A has 2/3 of the first three ranks, and half of the items
+    >>> # A has 2/3 of the first three ranks, and half of the items
+    >>> round(group_skew([6, 5, 4, 3, 2, 1], **kw), 6)
     0.287682
     >>> round(group_skew([6, 5, 4, 3, 2, 1], which="min", **kw), 6)
     -0.405465
@@ -229,7 +231,8 @@ def attention_weighted_rank_fairness(
     Examples
     --------
     >>> from skfairrank.metrics import attention_weighted_rank_fairness
-    >>> kw = dict(qid=[0, 0], sensitive_features=["A", "B"], patience=0.5)  # attention 2/3 and 1/3, target 1/2
+    >>> kw = dict(qid=[0, 0], sensitive_features=["A", "B"], patience=0.5)
+    >>> # attention 2/3 and 1/3, target 1/2
     >>> round(attention_weighted_rank_fairness([2, 1], distance="absolute", **kw), 6)
     0.833333
     >>> round(attention_weighted_rank_fairness([2, 1], **kw), 6)

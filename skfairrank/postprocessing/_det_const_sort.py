@@ -56,7 +56,9 @@ class DetConstSortRanker(GroupReRanker):
     >>> from skfairrank.postprocessing import DetConstSortRanker
     >>> X, y, qid = np.arange(8.0)[:, None], np.arange(8.0), np.zeros(8, int)
     >>> age = np.array(["old", "old", "mid", "mid", "new", "new", "new", "new"])
-    >>> ranker = DetConstSortRanker(LinearRegression(), proportions={"new": 0.5, "mid": 0.25, "old": 0.25})
+    >>> ranker = DetConstSortRanker(
+    ...     LinearRegression(), proportions={"new": 0.5, "mid": 0.25, "old": 0.25}
+    ... )
     >>> ranks = ranker.fit(X, y, qid=qid).rank(X, qid=qid, sensitive_features=age)
     >>> age[np.argsort(ranks)].tolist()
     ['new', 'new', 'mid', 'old', 'new', 'new', 'mid', 'old']

@@ -83,7 +83,9 @@ class ExposureLPRanker(ReRanker):
     >>> exposure = ranker.expected_exposure(X, qid=qid, sensitive_features=sex)
     >>> [round(float(exposure[sex == group].mean()), 4) for group in "mf"]
     [0.5508, 0.5508]
-    >>> ranker.sample_rankings(X, qid=qid, sensitive_features=sex, n_samples=2, random_state=0).shape
+    >>> ranker.sample_rankings(
+    ...     X, qid=qid, sensitive_features=sex, n_samples=2, random_state=0
+    ... ).shape
     (2, 6)
     """
 

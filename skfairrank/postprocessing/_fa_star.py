@@ -72,7 +72,9 @@ class FAStarRanker(GroupReRanker):
     >>> from skfairrank.postprocessing import FAStarRanker
     >>> X, y, qid = np.arange(8.0)[:, None], np.arange(8.0), np.zeros(8, int)
     >>> sex = np.array(list("ffffmmmm"))
-    >>> ranker = FAStarRanker(LinearRegression(), protected="f", p=0.5, correct_alpha=False).fit(X, y, qid=qid)
+    >>> ranker = FAStarRanker(
+    ...     LinearRegression(), protected="f", p=0.5, correct_alpha=False
+    ... ).fit(X, y, qid=qid)
     >>> ranks = ranker.rank(X, qid=qid, sensitive_features=sex)
     >>> "".join(sex[np.argsort(ranks)])
     'mmmfmfff'

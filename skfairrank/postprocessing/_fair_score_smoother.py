@@ -69,7 +69,9 @@ class FairScoreSmoother(ReRanker):
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank.postprocessing import FairScoreSmoother
     >>> X, y, qid = [[0.0, 0.0], [1.0, 0.0], [0.0, 9.0]], [0.0, 1.0, 5.0], [0, 0, 0]
-    >>> smoother = FairScoreSmoother(LinearRegression(), metric=[[1.0, 0.0]], strength=1000.0).fit(X, y, qid=qid)
+    >>> smoother = FairScoreSmoother(
+    ...     LinearRegression(), metric=[[1.0, 0.0]], strength=1000.0
+    ... ).fit(X, y, qid=qid)
     >>> smoother.predict(X, qid=qid).round(2)
     array([0.5, 0.5, 5. ])
     """

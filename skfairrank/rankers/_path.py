@@ -130,7 +130,10 @@ def senstir_path(
     >>> from skfairrank.datasets import make_biased_ranking
     >>> task = make_biased_ranking(n_queries=50, random_state=0)
     >>> path = senstir_path(task.data, task.target, qid=task.qid, metric=[[0, 1]], n_rhos=5)
-    >>> bool(path.regularizers[0] > 100 * path.regularizers[-1] and path.utilities[0] > path.utilities[-1])
+    >>> bool(
+    ...     path.regularizers[0] > 100 * path.regularizers[-1]
+    ...     and path.utilities[0] > path.utilities[-1]
+    ... )
     True
     """
     ranker = (

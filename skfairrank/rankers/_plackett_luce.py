@@ -265,7 +265,9 @@ class RandomRanker(ScoreRanker):
     Examples
     --------
     >>> from skfairrank import RandomRanker
-    >>> ranker = RandomRanker(random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], [1, 0], qid=[0, 0])
+    >>> ranker = RandomRanker(random_state=0).fit(
+    ...     [[0.0, 1.0], [1.0, 0.0]], [1, 0], qid=[0, 0]
+    ... )
     >>> ranker.coef_.shape
     (2,)
     """
@@ -364,7 +366,9 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
     >>> from skfairrank import PlackettLuceRanker
     >>> from skfairrank.datasets import make_biased_ranking
     >>> task = make_biased_ranking(n_queries=50, random_state=0)
-    >>> ranker = PlackettLuceRanker(random_state=0).fit(task.data, task.target, qid=task.qid)
+    >>> ranker = PlackettLuceRanker(random_state=0).fit(
+    ...     task.data, task.target, qid=task.qid
+    ... )
     >>> sorted(ranker.rank(task.data[:3], qid=task.qid[:3]).tolist())
     [1, 2, 3]
     """

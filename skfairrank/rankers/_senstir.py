@@ -134,8 +134,9 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     >>> from skfairrank.datasets import make_biased_ranking
     >>> task = make_biased_ranking(random_state=0)
     >>> ranker = SenSTIRRanker(rho=0.01, random_state=0)
-    >>> ranker = ranker.fit(task.data, task.target, qid=task.qid, sensitive_features=task.sensitive_features)
-    >>> bool(abs(ranker.coef_[1]) < abs(ranker.coef_[0]) / 3)  # the biased feature hardly counts
+    >>> groups = task.sensitive_features
+    >>> ranker = ranker.fit(task.data, task.target, qid=task.qid, sensitive_features=groups)
+    >>> bool(abs(ranker.coef_[1]) < abs(ranker.coef_[0]) / 3)  # the biased one hardly counts
     True
     """
 

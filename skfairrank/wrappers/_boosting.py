@@ -117,7 +117,9 @@ class SenSTIRBoostingRanker(Wrapper):
     >>> def mirrored(X):
     ...     return X * [1.0, -1.0]
     >>> model = LGBMRanker(n_estimators=50, num_leaves=7, n_jobs=1, verbose=-1)
-    >>> ranker = SenSTIRBoostingRanker(model, hypotheticals=mirrored, rho=0.03, random_state=0)
+    >>> ranker = SenSTIRBoostingRanker(
+    ...     model, hypotheticals=mirrored, rho=0.03, random_state=0
+    ... )
     >>> ranker = ranker.fit(task.data, task.target, qid=task.qid)
     >>> bool(ranker.history_["regularizer"][-1] < 0.1)  # of scores that lie about 1 apart
     True

@@ -64,11 +64,13 @@ class DistilledRanker(Wrapper):
     >>> from skfairrank.datasets import make_hiring_ranking
     >>> from skfairrank.metrics import kendall_tau_score
     >>> task = make_hiring_ranking(100, random_state=0)
-    >>> trees = {"n_estimators": 50, "num_leaves": 7, "random_state": 0, "n_jobs": 1, "verbose": -1}
+    >>> trees = dict(n_estimators=50, num_leaves=7, random_state=0, n_jobs=1, verbose=-1)
     >>> student = SenSTIRBoostingRanker(LGBMRanker(**trees), rho=0.01, random_state=0)
     >>> ranker = DistilledRanker(LGBMRegressor(**trees), student)
     >>> ranker = ranker.fit(task.data, task.target, qid=task.qid, X_hypothetical=task.twin)
-    >>> kendall_tau_score(ranker.predict(task.data), ranker.predict(task.twin), qid=task.qid) > 0.7
+    >>> kendall_tau_score(
+    ...     ranker.predict(task.data), ranker.predict(task.twin), qid=task.qid
+    ... ) > 0.7
     True
     """
 

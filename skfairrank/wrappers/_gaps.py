@@ -105,8 +105,14 @@ class GapBoostingRanker(QueryRanker):
     >>> task = make_hiring_ranking(n_queries=50, random_state=0)
     >>> model = LGBMRanker(n_estimators=20, random_state=0, n_jobs=1, verbose=-1)
     >>> ranker = GapBoostingRanker(model, strength=5.0)
-    >>> ranker = ranker.fit(task.data, task.target.astype(int), qid=task.qid, sensitive_features=task.sensitive_features)
-    >>> ranker.gaps_.round(1).tolist()  # of three marks of one skill, lowered for a group by 1.5, 1.5 and .5, and two others
+    >>> ranker = ranker.fit(
+    ...     task.data,
+    ...     task.target.astype(int),
+    ...     qid=task.qid,
+    ...     sensitive_features=task.sensitive_features,
+    ... )
+    >>> # three marks of one skill, lowered for a group by 1.5, 1.5 and .5; two others
+    >>> ranker.gaps_.round(1).tolist()
     [1.2, 1.2, 0.6, 0.0, 0.2]
     """
 

@@ -116,7 +116,9 @@ class TemperatureRanker(Wrapper):
     >>> from sklearn.linear_model import LinearRegression
     >>> from skfairrank import TemperatureRanker
     >>> line = LinearRegression().fit([[0.0], [1.0]], [0.0, np.log(3)])
-    >>> ranker = TemperatureRanker(FrozenEstimator(line), max_ndcg_loss=(1 - 1 / np.log2(3)) / 4)
+    >>> ranker = TemperatureRanker(
+    ...     FrozenEstimator(line), max_ndcg_loss=(1 - 1 / np.log2(3)) / 4
+    ... )
     >>> round(ranker.fit([[1.0], [0.0]], [1, 0], qid=[0, 0]).temperature_, 6)
     1.0
     """
