@@ -75,6 +75,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "skfairrank"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_js_files = ["custom.js"]
 html_show_sourcelink = False
 html_sidebars = {"index": [], "start_here": []}  # pages without a section of their own
 html_theme_options = {
