@@ -39,6 +39,7 @@ lint: $(DEV) ## ruff and mypy only
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff format --check --line-length 88 examples/plot_*.py
+	.venv/bin/ruff format --check --line-length 84 README.md docs/*.md docs/*/*.md
 	.venv/bin/mypy
 
 format: $(DEV) ## let ruff mend what it can
@@ -46,6 +47,7 @@ format: $(DEV) ## let ruff mend what it can
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 	.venv/bin/ruff format --line-length 88 examples/plot_*.py
+	.venv/bin/ruff format --line-length 84 README.md docs/*.md docs/*/*.md
 
 coverage: $(DEV) ## the tests under coverage
 	echo "Running the tests under coverage ..."

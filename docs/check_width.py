@@ -59,7 +59,9 @@ async function measure(frame, page) {
       const style = inside.getComputedStyle(box);
       const isWide = box.scrollWidth > box.clientWidth + 1 && style.display != "inline";
       if (isWide && box.matches("pre") && isDesktop) say("a code block is cut", box);
-      else if (isWide && scrolls(box) && style.maskImage == "none") say(`scrolls sideways without a hint: ${box.localName}.${box.className}, because of`, widest(box));
+      else if (isWide && scrolls(box) && style.maskImage == "none") {
+        say(`${box.localName}.${box.className} scrolls sideways without a hint`, widest(box));
+      };
       if (!around(box) && box.getBoundingClientRect().right > screen + 1) say("lies beyond the screen", box);
     }
   }

@@ -136,7 +136,7 @@ validation_fraction, n_iter_no_change, warm_start, random_state, verbose
     >>> ranker = SenSTIRRanker(rho=0.01, random_state=0)
     >>> groups = task.sensitive_features
     >>> ranker = ranker.fit(task.data, task.target, qid=task.qid, sensitive_features=groups)
-    >>> bool(abs(ranker.coef_[1]) < abs(ranker.coef_[0]) / 3)  # the biased one hardly counts
+    >>> bool(abs(ranker.coef_[1]) < abs(ranker.coef_[0]) / 3)  # hardly counts
     True
     """
 
