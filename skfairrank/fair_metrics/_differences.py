@@ -6,6 +6,9 @@ al. 2014, "On the interpretation of weight vectors of linear models", call the t
 
 from __future__ import annotations
 
+import functools
+from typing import NamedTuple
+
 import numpy as np
 
 from skfairrank._checks import warn_caller
@@ -24,6 +27,55 @@ _LARGE_ERROR = 0.7
 _BINS, _LEAST_IN_BIN = 10, 5
 # Of the hash of a row (SplitMix64).
 _ODD, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
+
+
+class Sums(NamedTuple):
+    """Sums over rows, from which a `Difference` follows; those of parts of the rows add up.
+
+    Values are about a point that all parts share and that lies among them, so that no digits are lost.
+
+    Parameters
+    ----------
+    members : ndarray, shape (n_classes,)
+        Rows of each class; of a number its classes are bins.
+    sums, squares : ndarray, shape (n_classes, n_features)
+    products : ndarray, shape (n_features,)
+        With the number.
+    number : ndarray, shape (2,)
+        Of the number and of its square.
+    low, high : ndarray, shape (n_features,)
+    """
+
+    members: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+    products: np.ndarray
+    number: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def over(cls, X: np.ndarray, classes: np.ndarray, n_classes: int, number: np.ndarray) -> Sums:
+        """Of rows that are sorted by class; `number` is that of each row, zeros where there is none."""
+        present, starts = np.unique(classes, return_index=True)
+        members, sums, squares = np.zeros(n_classes, np.int64), *np.zeros((2, n_classes, X.shape[1]))
+        if len(X):
+            members[present] = np.diff(np.append(starts, len(X)))
+            sums[present], squares[present] = np.add.reduceat(X, starts, axis=0), np.add.reduceat(X**2, starts, axis=0)
+        products, of_number = (X * number[:, None]).sum(axis=0), np.array([number.sum(), number @ number])
+        low, high = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
+        return cls(members, sums, squares, products, of_number, low, high)
+
+    def plus(self, other: Sums) -> Sums:
+        added = (one + another for one, another in zip(self[:-2], other[:-2]))
+        return Sums(*added, np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """The standard deviation of each feature, shape (n_features,); 0 where it is constant."""
+        n = self.members.sum()
+        variance = self.squares.sum(axis=0) / n - (self.sums.sum(axis=0) / n) ** 2
+        return np.where(self.high > self.low, np.sqrt(np.maximum(variance, 0.0)), 0.0)
 
 
 class Difference:
@@ -54,27 +106,30 @@ class Difference:
         classes = bins_of(values) if attribute.is_numeric else values
         by_class = np.argsort(classes, kind="stable")
         order, values, classes = order[by_class], values[by_class], classes[by_class]
-        self.order, n, members = order, len(order), np.bincount(classes)  # each class has a row
-        low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
-        center, number = X[order[0]].astype(np.float64), values - values[0]
-        sums, squares = np.zeros((2, len(members), X.shape[1]))
-        products = np.zeros(X.shape[1])
-        for here, rows in blocks_of(X, order):
-            low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
-            rows = rows - center
-            present, starts = np.unique(classes[here], return_index=True)
-            sums[present] += np.add.reduceat(rows, starts, axis=0)
-            squares[present] += np.add.reduceat(rows**2, starts, axis=0)
-            if attribute.is_numeric:
-                products += (rows * number[here, None]).sum(axis=0)
-        self.varies = high > low
+        self.order, n_classes = order, int(classes.max()) + 1  # each class has a row
+        center, number = X[order[0]].astype(np.float64), values - values[0] if attribute.is_numeric else 0.0 * values
+        parts = (Sums.over(X - center, classes[here], n_classes, number[here]) for here, X in blocks_of(X, order))
+        self._finish(functools.reduce(Sums.plus, parts), number.mean(), number.std())
+
+    @classmethod
+    def of_sums(cls, attribute: Attribute, sums: Sums) -> Difference:
+        """The same from sums over the rows, whose classes may be missing there; it knows no rows."""
+        self = cls.__new__(cls)
+        self.attribute, here = attribute, sums.members > 0
+        mean, square = sums.number / sums.members.sum()
+        sums = sums._replace(members=sums.members[here], sums=sums.sums[here], squares=sums.squares[here])
+        self._finish(sums, mean, float(np.sqrt(max(square - mean**2, 0.0))))
+        return self
+
+    def _finish(self, over: Sums, number_mean: float, deviation: float) -> None:
+        members, sums, squares, n = over.members, over.sums, over.squares, over.members.sum()
+        self.varies = over.high > over.low
         means, mean = sums / members[:, None], sums.sum(axis=0) / n
         within = np.where(self.varies, np.maximum(squares - members[:, None] * means**2, 0.0), 0.0)
         left = within.sum(axis=0) / max(n - len(members), 1)
-        self.between = np.zeros(X.shape[1])
-        if attribute.is_numeric:
-            deviation = number.std()
-            slope = (products - mean * n * number.mean()) / n
+        self.between = np.zeros(means.shape[1])
+        if self.attribute.is_numeric:
+            slope = (over.products - mean * n * number_mean) / n
             self.means = (slope / deviation if deviation > 0 else 0.0 * slope)[None]
             self.shares = np.ones(1)
             between = members @ (means - mean) ** 2 / n
