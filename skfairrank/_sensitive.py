@@ -58,8 +58,8 @@ class Attribute:
         """Which rows have a value, shape (n_rows,)."""
         return ~np.isnan(self.values) if self.is_numeric else self.values >= 0
 
-    def take(self, rows: np.ndarray) -> Attribute:
-        """The attribute of these rows: a mask, or their numbers."""
+    def take(self, rows: np.ndarray | slice) -> Attribute:
+        """The attribute of these rows: a mask, their numbers, or a slice."""
         return replace(self, values=self.values[rows])
 
     def as_groups(self) -> Attribute:

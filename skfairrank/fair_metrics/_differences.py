@@ -67,8 +67,8 @@ class Sums(NamedTuple):
         return cls(members, sums, squares, products, of_number, low, high)
 
     def plus(self, other: Sums) -> Sums:
-        added = (one + another for one, another in zip(self[:-2], other[:-2]))
-        return Sums(*added, np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+        ends = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return Sums._make([*(one + another for one, another in zip(self[:-2], other[:-2])), *ends])
 
     @property
     def deviations(self) -> np.ndarray:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from skfairrank._checks import warn_caller
 from skfairrank._sensitive import Attribute
-from skfairrank.fair_metrics._differences import Difference, bins_of, less_error
+from skfairrank.fair_metrics._differences import Difference, Sums, bins_of, less_error
 
-__all__ = ["GAPS", "column_gap"]
+__all__ = ["Cells", "class_and_number", "column_sums", "ends_of", "ks_gap", "standardized_gap"]
 
 # Chance alone makes groups differ in the shares of categories. Above this total variation distance it is told.
 _BY_CHANCE = 0.1
@@ -34,72 +34,112 @@ class Gap(NamedTuple):
     raw: float
 
 
-def column_gap(column: pd.Series, attributes: Iterable[Attribute], kind: str, *, is_categorical: bool, name) -> Gap:
-    """The largest gap that one of the attributes has in a column.
+# Gaps in standard deviations of the column, from sums over rows
+
+
+def class_and_number(attribute: Attribute) -> tuple[np.ndarray, np.ndarray | None]:
+    """Each row's class, -1 where it is unknown: its group, or the bin of its number; and the numbers, from 0 to 1."""
+    if not attribute.is_numeric:
+        return attribute.values, None
+    known = attribute.is_known
+    classes, number = np.full(len(known), -1), np.zeros(len(known))
+    classes[known], number[known] = bins_of(attribute.values[known]), _scaled(attribute.values[known])
+    return classes, number
+
+
+class Cells:
+    """The rows of known class sorted by class, for sums over them.
+
+    Parameters
+    ----------
+    classes : ndarray of int, shape (n_rows,)
+    number : ndarray, shape (n_rows,), or None
+        As `class_and_number` returns them, of all rows or a part of them.
+    n_classes : int
+        Of all rows.
+    """
+
+    def __init__(self, classes: np.ndarray, number: np.ndarray | None, n_classes: int):
+        known = np.flatnonzero(classes >= 0)
+        self.rows, self.n_classes = known[np.argsort(classes[known], kind="stable")], n_classes
+        self.classes = classes[self.rows]
+        self.number = np.zeros(len(self.rows)) if number is None else number[self.rows]
+
+    def sums(self, values: np.ndarray) -> Sums:
+        """Over rows in which all values, shape (n_rows, n), are numbers."""
+        values = values[self.rows]
+        here = ~np.isnan(values).any(axis=1)
+        return Sums.over(values[here], self.classes[here], self.n_classes, self.number[here])
+
+
+def ends_of(column: pd.Series) -> tuple[float, float]:
+    """The least and the largest finite number of a column."""
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = values[np.isfinite(values)]
+    return (float(values.min()), float(values.max())) if len(values) else (-1.0, 1.0)
+
+
+def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, float] | None) -> list:
+    """What `standardized_gap` needs of a column: for each attribute an object whose method `plus` adds that of other rows.
 
     Parameters
     ----------
     column : Series, shape (n_rows,)
         Numbers, bools or categories. What is missing or infinite is looked at as well: the gap of a column is at least that of
         the indicator of its missing values, and of each infinity. Among categories, missing is one more.
-    attributes : iterable of Attribute
-        Rows of unknown group are left out.
-    kind : {"standardized", "ks"}
-        See `skfairrank.GapBoostingRanker`.
-    is_categorical : bool
-        Whether the values are categories, which have no order.
-    name : str or int
-        What a message calls the column.
-
-    Returns
-    -------
-    gap : Gap
+    cells : iterable of Cells
+        One for each attribute.
+    ends : tuple of float, or None
+        The ends of the numbers of all rows or of a sample, between which those of all parts are measured; infinite ones lie
+        there. None: the values are categories, which have no order.
     """
-    measure = GAPS[kind]
-    if is_categorical:
-        codes = pd.factorize(column, use_na_sentinel=False)[0]
-        _warn_of_rare_categories(codes, attributes, name)
-        known = [(pd.factorize(codes[one.is_known])[0], one.take(one.is_known)) for one in attributes]
-        return _largest(measure.of_categories(*pair) for pair in known)
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    present = ~np.isnan(values)
-    marks = [mark.astype(np.float64) for mark in (present, values == np.inf, values == -np.inf)]
-    if np.isinf(values).any():  # what lies beyond all numbers counts like the farthest of them
-        finite = values[np.isfinite(values)]
-        low, high = (finite.min(), finite.max()) if len(finite) else (-1.0, 1.0)
-        values = np.nan_to_num(values, nan=np.nan, neginf=low, posinf=high)
-    gaps = [Gap(0.0, 0.0)]
-    for attribute in attributes:
-        rows = np.flatnonzero(attribute.is_known)
-        for mark in marks:
-            if np.ptp(mark[rows]) > 0:
-                gaps.append(measure.of_numbers(mark[rows], attribute.take(rows)))
-        rows = rows[present[rows]]
-        if len(rows):
-            gaps.append(measure.of_numbers(values[rows], attribute.take(rows)))
-    return _largest(gaps)
+    if ends is None:
+        codes, categories = pd.factorize(column, use_na_sentinel=False)
+        index = pd.Index(np.asarray(categories, dtype=object))
+        return [CategorySums(pd.DataFrame(_by_category(codes, one), index=index)) for one in cells]
+    values, marks = _numbers(column, ends)
+    largest = max(*map(abs, ends), 1e-300)  # neither squares nor differences overflow
+    low, high = (end / largest for end in ends)
+    values = (values / largest - low) / ((high - low) or 1.0)
+    return [NumberSums(one.sums(marks), one.sums(values[:, None])) for one in cells]
 
 
-class Standardized:
-    """Gaps in standard deviations of the column."""
+def standardized_gap(sums: Iterable, attributes: Iterable[Attribute], name) -> Gap:
+    """The largest gap that one of the attributes has in a column; a message calls it `name`."""
+    return _largest([Gap(0.0, 0.0), *(of_one.gap(attribute, name) for of_one, attribute in zip(sums, attributes))])
 
-    @staticmethod
-    def of_numbers(values: np.ndarray, attribute: Attribute) -> Gap:
+
+class NumberSums(NamedTuple):
+    """Of a column of numbers: of the indicators of its missing values and infinities, and of its values."""
+
+    marks: Sums
+    values: Sums
+
+    def plus(self, other: NumberSums) -> NumberSums:
+        return NumberSums(*(one.plus(another) for one, another in zip(self, other)))
+
+    def gap(self, attribute: Attribute, name) -> Gap:
         """That of `Difference`: of two groups' means, or along one standard deviation of a number, or between its bins."""
-        values = _scaled(values)
-        deviation = values.std()
-        if deviation == 0:
-            return Gap(0.0, 0.0)
-        if attribute.is_numeric:
-            attribute = replace(attribute, values=_scaled(attribute.values))
-        else:  # some groups may have no row here
-            attribute = replace(attribute, values=np.unique(attribute.values, return_inverse=True)[1])
-        difference = Difference(values[:, None], attribute, np.arange(len(values)))
-        most = 1.0 if attribute.is_numeric else np.inf  # a correlation, up to rounding
-        return Gap(*(min(float(gap[0] / deviation), most) for gap in (difference.gaps, difference.raw_gaps)))
+        most, gaps = 1.0 if attribute.is_numeric else np.inf, [Gap(0.0, 0.0)]  # a correlation, up to rounding
+        for sums in self:
+            units = sums.deviations
+            if (units > 0).any():
+                difference, units = Difference.of_sums(attribute, sums), np.where(units > 0, units, np.inf)
+                found = (difference.gaps / units, difference.raw_gaps / units)
+                gaps.append(Gap(*(min(float(one.max()), most) for one in found)))
+        return _largest(gaps)
 
-    @staticmethod
-    def of_categories(codes: np.ndarray, attribute: Attribute) -> Gap:
+
+class CategorySums(NamedTuple):
+    """Of a column of categories: for each the rows of each class, and the sums of their numbers and of the squares of these."""
+
+    table: pd.DataFrame
+
+    def plus(self, other: CategorySums) -> CategorySums:
+        both = pd.concat([self.table, other.table])
+        return CategorySums(both.groupby(level=0, sort=False, dropna=False).sum())
+
+    def gap(self, attribute: Attribute, name) -> Gap:
         """That of the indicator of those categories which tell two groups apart best.
 
         Their share differs by the total variation distance of the two groups; it is divided by the standard deviation of the
@@ -107,48 +147,87 @@ class Standardized:
         share of its variance that lies between categories (the correlation ratio), and the largest correlation of scores of the
         categories and of ten bins of the number; each less the value that chance alone would give it.
         """
+        table = self.table.to_numpy(np.float64)
+        table = table[table[:, :-2].sum(axis=1) > 0]
+        counts, of_number = table[:, :-2], table[:, -2:]
+        counts = counts[:, counts.sum(axis=0) > 0]
+        _warn_of_rare_categories(counts, attribute, name)
         if attribute.is_numeric:
-            return _correlation_of_categories(codes, attribute.values)
-        shares, members = _shares(codes, attribute.values)
-        overall, distances, units = np.bincount(codes) / len(codes), [], []
+            return _correlation_of_categories(counts, of_number)
+        members = counts.sum(axis=0)
+        shares, overall = counts / members, counts.sum(axis=1) / counts.sum()
+        distances, units = [], []
         for a, b in _pairs(len(members)):
             share = float(overall[shares[:, a] > shares[:, b]].sum())
             units.append(float(np.sqrt(share * (1 - share))) if 0 < share < 1 else np.inf)
             distances.append(_total_variation(shares[:, a], shares[:, b]))
-        return _largest_of_pairs(distances, _chance(codes, members), units)
+        return _largest_of_pairs(distances, _chance(counts, members), units)
 
 
-class KolmogorovSmirnov:
-    """Distances of distributions, between 0 and 1.
+def _by_category(codes: np.ndarray, cells: Cells) -> np.ndarray:
+    table, codes = np.zeros((codes.max(initial=-1) + 1, cells.n_classes + 2)), codes[cells.rows]
+    np.add.at(table, (codes, cells.classes), 1.0)
+    for column, values in ((-2, cells.number), (-1, cells.number**2)):
+        np.add.at(table[:, column], codes, values)
+    return table
+
+
+# Distances of distributions, from the rows themselves
+
+
+def ks_gap(column: pd.Series, attributes: Iterable[Attribute], *, is_categorical: bool, name) -> Gap:
+    """The largest Kolmogorov-Smirnov distance of two groups in a column, or total variation distance in one of categories.
 
     A number makes two groups in two ways: rows above its median and the others, and rows far from its median and the others.
     """
-
-    @staticmethod
-    def of_numbers(values: np.ndarray, attribute: Attribute) -> Gap:
-        """The Kolmogorov-Smirnov distance, the largest of those of two groups."""
-        _, places = np.unique(values, return_inverse=True)
-        gaps = []
-        for groups in _as_groups(attribute):
-            shares, members = _shares(places, groups)
-            below = np.cumsum(shares.T, axis=1)
-            distances = [float(np.abs(below[a] - below[b]).max()) for a, b in _pairs(len(members))]
-            errors = np.minimum(_MEAN_OF_KOLMOGOROV * _of_members(members), _chance(places, members))
-            gaps.append(_largest_of_pairs(distances, errors))
+    gaps = [Gap(0.0, 0.0)]
+    if is_categorical:
+        codes = pd.factorize(column, use_na_sentinel=False)[0]
+        for attribute in attributes:
+            rows = attribute.is_known
+            _warn_of_rare_categories(_counts(codes[rows], attribute.take(rows).as_groups().values), attribute, name)
+            gaps.append(_of_categories(codes[rows], attribute.take(rows)))
         return _largest(gaps)
-
-    @staticmethod
-    def of_categories(codes: np.ndarray, attribute: Attribute) -> Gap:
-        """The total variation distance, half of the sum of the differences of shares; the largest of those of two groups."""
-        gaps = []
-        for groups in _as_groups(attribute):
-            shares, members = _shares(codes, groups)
-            distances = [_total_variation(shares[:, a], shares[:, b]) for a, b in _pairs(len(members))]
-            gaps.append(_largest_of_pairs(distances, _chance(codes, members)))
-        return _largest(gaps)
+    values, marks = _numbers(column, ends_of(column))
+    for attribute in attributes:
+        rows = np.flatnonzero(attribute.is_known)
+        gaps += [_of_numbers(mark, attribute.take(rows)) for mark in marks[rows].T if np.ptp(mark) > 0]
+        rows = rows[~np.isnan(values[rows])]
+        if len(rows):
+            gaps.append(_of_numbers(values[rows], attribute.take(rows)))
+    return _largest(gaps)
 
 
-GAPS: dict[str, Any] = {"standardized": Standardized, "ks": KolmogorovSmirnov}
+def _of_numbers(values: np.ndarray, attribute: Attribute) -> Gap:
+    _, places = np.unique(values, return_inverse=True)
+    gaps = []
+    for groups in _as_groups(attribute):
+        counts = _counts(places, groups)
+        members = counts.sum(axis=0)
+        below = np.cumsum((counts / members).T, axis=1)
+        distances = [float(np.abs(below[a] - below[b]).max()) for a, b in _pairs(len(members))]
+        errors = np.minimum(_MEAN_OF_KOLMOGOROV * _of_members(members), _chance(counts, members))
+        gaps.append(_largest_of_pairs(distances, errors))
+    return _largest(gaps)
+
+
+def _of_categories(codes: np.ndarray, attribute: Attribute) -> Gap:
+    """The total variation distance, half of the sum of the differences of shares; the largest of those of two groups."""
+    gaps = []
+    for groups in _as_groups(attribute):
+        counts = _counts(codes, groups)
+        members = counts.sum(axis=0)
+        shares = counts / members
+        distances = [_total_variation(shares[:, a], shares[:, b]) for a, b in _pairs(len(members))]
+        gaps.append(_largest_of_pairs(distances, _chance(counts, members)))
+    return _largest(gaps)
+
+
+def _numbers(column: pd.Series, ends: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, infinite ones in the place of these ends, and the indicators of what is there or infinite."""
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    marks = np.column_stack([~np.isnan(values), values == np.inf, values == -np.inf]).astype(np.float64)
+    return np.nan_to_num(values, nan=np.nan, neginf=ends[0], posinf=ends[1]), marks
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
@@ -158,16 +237,15 @@ def _scaled(values: np.ndarray) -> np.ndarray:
     return (values - low) / (high - low) if high > low else np.zeros_like(values)
 
 
-def _correlation_of_categories(codes: np.ndarray, number: np.ndarray) -> Gap:
-    n, members, deviations = len(codes), np.bincount(codes), _scaled(number) - _scaled(number).mean()
-    total = float(deviations @ deviations)
-    if total == 0:
+def _correlation_of_categories(table: np.ndarray, of_number: np.ndarray) -> Gap:
+    """From rows by category and bin, and by category the sums of a number and of its square."""
+    n, members = table.sum(), table.sum(axis=1)
+    mean = of_number[:, 0].sum() / n
+    total = of_number[:, 1].sum() - n * mean**2
+    if total <= 0:
         return Gap(0.0, 0.0)
-    between = float(np.sum(np.bincount(codes, weights=deviations) ** 2 / members))
-    bins = bins_of(number)
-    table = np.zeros((len(members), bins.max() + 1))
-    np.add.at(table, (codes, bins), 1.0 / n)
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    between = float(np.sum((of_number[:, 0] - members * mean) ** 2 / members))
+    rows, columns, table = members / n, table.sum(axis=0) / n, table / n
     residuals = (table - np.outer(rows, columns)) / np.sqrt(np.outer(rows, columns))
     found = np.minimum([np.sqrt(between / total), np.linalg.norm(residuals, 2)], 1.0)
     # By chance alone the squares have about these means; of scores the mean is below the whole chi-squared, and below its edge.
@@ -183,22 +261,23 @@ def _as_groups(attribute: Attribute) -> list[np.ndarray]:
     return [attribute.as_groups().values, far.as_groups().values]
 
 
-def _shares(codes: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of the categories in each group, (n_categories, n_groups), and how many rows each group has."""
-    _, of_group, members = np.unique(groups, return_inverse=True, return_counts=True)
-    counts = np.zeros((codes.max() + 1, len(members)))
+def _counts(codes: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Rows of each category in each group that is there, shape (n_categories, n_groups)."""
+    present, of_group = np.unique(groups, return_inverse=True)
+    counts = np.zeros((codes.max() + 1, len(present)))
     np.add.at(counts, (codes, of_group), 1.0)
-    return counts / members, members
+    return counts
 
 
-def _chance(codes: np.ndarray, members: np.ndarray) -> np.ndarray:
+def _chance(counts: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Mean total variation distance of each pair of groups if rows belonged to groups by chance.
 
     It is half the mean of the difference of their shares, summed over categories: sqrt(2 / pi share (1 - share) (1 / m + 1 / n))
     of groups of m and n rows. A category of a single row differs by twice its share.
     """
-    share = np.bincount(codes) / len(codes)
-    several = share[share * len(codes) > 1.5]
+    n = counts.sum()
+    share = counts.sum(axis=1) / n
+    several = share[share * n > 1.5]
     spread = np.sqrt(several * (1 - several)).sum() / np.sqrt(2 * np.pi)
     return np.minimum(spread * _of_members(members) + (1.0 - several.sum()), 1.0)
 
@@ -230,18 +309,13 @@ def _pairs(n: int):
     return ((a, b) for a in range(n) for b in range(a + 1, n))
 
 
-def _warn_of_rare_categories(codes: np.ndarray, attributes: Iterable[Attribute], name) -> None:
+def _warn_of_rare_categories(counts: np.ndarray, attribute: Attribute, name) -> None:
     """Say so where categories are so many for the rows that groups would differ in their shares by chance."""
-    for attribute in attributes:
-        if attribute.is_numeric:
-            members = np.full(2, attribute.is_known.sum() / 2)
-        else:
-            members = np.sort(np.bincount(attribute.values[attribute.is_known]))
-        expected = _chance(codes, members[[0, -1]])[0]
-        if expected > _BY_CHANCE:
-            warn_caller(
-                f"Column {name!r} of X has {codes.max() + 1} categories in {len(codes)} rows: chance alone makes the groups of "
-                f"{attribute.name} differ by about {expected:.2f} in total variation (1 is the most), and a gap below that "
-                "counts as none. Merge rare categories."
-            )
-            return
+    n, members = int(counts.sum()), np.sort(counts.sum(axis=0))
+    expected = _chance(counts, np.full(2, n / 2) if attribute.is_numeric else members[[0, -1]])[0]
+    if expected > _BY_CHANCE:
+        warn_caller(
+            f"Column {name!r} of X has {len(counts)} categories in {n} rows: chance alone makes the groups of "
+            f"{attribute.name} differ by about {expected:.2f} in total variation (1 is the most), and a gap below that "
+            "counts as none. Merge rare categories."
+        )

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skfairrank._checks import as_values
+from skfairrank._partitions import is_dask, whole_rows
 from skfairrank._queries import Queries, queries_in_fit
 from skfairrank.metrics._predictions import asks_for, check_classes, is_a_classifier, ranking_scores, unwrapped
 from skfairrank.rankers._plackett_luce import RankingMixin
@@ -64,13 +65,17 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of float, shape (n_rows,)
-            What the fitted model predicts.
+            What the fitted model predicts. Of a collection of Dask a Dask array, which is computed when it is used, by a model
+            that was fitted on Dask collections.
         """
         return self._inner_scores(X)
 
     def _inner_scores(self, X, *, qid=None, sensitive_features=None) -> np.ndarray:
         """Scores of the fitted estimator."""
         check_is_fitted(self, "estimator_")
+        if is_dask(X) and hasattr(self.estimator_, "to_local"):
+            validate_data(self, without_rows(X), reset=False, skip_check_array=True)
+            return self.estimator_.predict(whole_rows(X))
         X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         X = as_known(X, self.estimator_)
@@ -208,6 +213,11 @@ def as_rows(X):
     ValueError
         If it has not two dimensions, or no rows or columns.
     """
+    if is_dask(X):
+        raise TypeError(
+            "X is a collection of Dask, which QueryRanker and GapBoostingRanker take around a lightgbm.DaskLGBMRanker. Fit "
+            "another ranker on a sample in memory, sample.compute(), and score by X.map_partitions(ranker.predict)."
+        )
     if hasattr(X, "tocsr"):
         X = sparse.csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays
         if not X.has_canonical_format:  # libraries take one of several entries in one place for all of them
@@ -225,6 +235,11 @@ def as_rows(X):
         what = "sample" if X.shape[0] == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
     return X
+
+
+def without_rows(X):
+    """A table with the columns of a collection of Dask."""
+    return X._meta if hasattr(X, "columns") else np.zeros((0, X.shape[1]))
 
 
 def in_native_order(values: np.ndarray) -> np.ndarray:

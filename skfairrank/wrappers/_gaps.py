@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import numbers
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfairrank._checks import names_queries, warn_caller
 from skfairrank._sensitive import UNKNOWN_GROUPS, read_attributes
 from skfairrank.fair_metrics._differences import warn_of_small_groups
-from skfairrank.fair_metrics._gaps import GAPS, column_gap
+from skfairrank.fair_metrics._gaps import Cells, class_and_number, column_sums, ends_of, ks_gap, standardized_gap
 from skfairrank.wrappers._base import library_of
-from skfairrank.wrappers._library import NEGLIGIBLE, columns_of, parameters_of
+from skfairrank.wrappers._dask import DaskRows
+from skfairrank.wrappers._library import NEGLIGIBLE, parameters_of, seen_columns
 from skfairrank.wrappers._query_ranker import QueryRanker
 from skfairrank.wrappers._told import told_together
 
@@ -119,7 +121,7 @@ class GapBoostingRanker(QueryRanker):
     _parameter_constraints = {
         **QueryRanker._parameter_constraints,
         "strength": [Interval(numbers.Real, 0, None, closed="left")],
-        "gap": [StrOptions(set(GAPS))],
+        "gap": [StrOptions({"standardized", "ks"})],
         "categorical": ["boolean", "array-like", str, numbers.Integral, None],
         "crossed": ["boolean"],
         "unknown_groups": [StrOptions(set(UNKNOWN_GROUPS))],
@@ -216,7 +218,8 @@ class GapBoostingRanker(QueryRanker):
         )
         attributes = [dataclasses.replace(one, values=queries.group(one.values)) for one in attributes]
         self._column_names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        self._gap_of_column, self._raw_gap_of_column = self._measured(X, attributes, estimator, arguments)
+        sample, rows = X.sample() if isinstance(X, DaskRows) else (X, slice(None))
+        self._gap_of_column, self._raw_gap_of_column = self._measured(X, attributes, sample, rows, estimator, arguments)
         self._weight_of_column = np.exp(-self.strength * self._gap_of_column)
         if self.strength == 0:
             return arguments
@@ -225,7 +228,7 @@ class GapBoostingRanker(QueryRanker):
                 f"strength={self.strength} leaves no column of X any weight: the smallest gap is {self.gaps_.min():.3g}, and "
                 f"exp(-strength * gap) is below {NEGLIGIBLE:g}. Give a smaller strength."
             )
-        self._measured_on = X, attributes
+        self._measured_on = sample, [one.take(rows) for one in attributes]
         return library.weigh_columns(estimator, self.weights_, arguments)
 
     def _warn_where_gaps_mislead(self, X, attributes) -> None:
@@ -263,8 +266,8 @@ class GapBoostingRanker(QueryRanker):
     def weights_(self) -> pd.Series:
         return pd.Series(self._weight_of_column, index=self._column_names, name="gap")
 
-    def _measured(self, X, attributes, estimator, arguments) -> np.ndarray:
-        """The gap of each column, and as measured, shape (2, n_features)."""
+    def _measured(self, X, attributes, sample, rows, estimator, arguments) -> np.ndarray:
+        """The gap of each column, and as measured, shape (2, n_features); `sample` has the rows of these numbers."""
         gaps, differing = np.zeros((2, X.shape[1])), []
         for attribute in attributes:
             known = attribute.values[attribute.is_known]
@@ -280,10 +283,28 @@ class GapBoostingRanker(QueryRanker):
         if not differing:
             return gaps
         library, parameters = library_of(estimator), parameters_of(estimator)
-        named = library.named_categories(estimator, arguments)
-        for j, (name, column) in enumerate(zip(self._column_names, columns_of(X, library.absent))):
-            is_named = bool(named & {j, name})
-            column = column if is_named else library.as_seen(column, parameters)
-            is_categorical = is_named or not pd.api.types.is_numeric_dtype(column.dtype)
-            gaps[:, j] = column_gap(column, differing, self.gap, is_categorical=is_categorical, name=name)
-        return gaps
+        parameters.pop("client", None)
+        seen = functools.partial(
+            seen_columns, library, parameters, library.named_categories(estimator, arguments), self._column_names
+        )
+        if self.gap == "ks":
+            few = [one.take(rows) for one in differing]
+            found = [
+                ks_gap(column, few, is_categorical=is_categorical, name=name)
+                for name, column, is_categorical in seen(sample)
+            ]
+            return np.transpose(found)
+        of_rows = [class_and_number(one) for one in differing]
+        settings = {
+            "n_classes": [int(classes.max()) + 1 for classes, _ in of_rows],
+            "ends": [None if is_categorical else ends_of(column) for _, column, is_categorical in seen(sample)],
+            "seen": seen,
+        }
+        sums = X.total(_sums, of_rows, **settings) if isinstance(X, DaskRows) else _sums(X, of_rows, **settings)
+        return np.transpose([standardized_gap(one, differing, name) for one, name in zip(sums, self._column_names)])
+
+
+def _sums(X, of_rows, n_classes, ends, seen) -> list:
+    """For each column of X what its gap needs, of these rows."""
+    cells = [Cells(classes, number, n) for (classes, number), n in zip(of_rows, n_classes)]
+    return [column_sums(column, cells, ends=one) for (_, column, _), one in zip(seen(X), ends)]

@@ -10,8 +10,10 @@ from sklearn.base import _fit_context, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import validate_data
 
 from skfairrank._checks import names_queries
+from skfairrank._partitions import in_memory, is_dask
 from skfairrank.metrics._predictions import scoring_method
 from skfairrank.wrappers._base import (
     Wrapper,
@@ -22,7 +24,9 @@ from skfairrank.wrappers._base import (
     fit_with_metadata,
     library_of,
     sorted_argument,
+    without_rows,
 )
+from skfairrank.wrappers._dask import DaskRows, clone_with_client
 from skfairrank.wrappers._library import of_queries
 
 _QUERIES = ("qid", "group_id", "group")  # what `fit` may call them
@@ -125,6 +129,8 @@ class QueryRanker(Wrapper):
         NotFittedError
             If the model to go on from is not fitted.
         """
+        if is_dask(X):
+            return self._fit_on_workers(X, y, qid, sensitive_features, fit_params)
         X, y, queries = self._check_training_data(X, y, qid)
         estimator: Any = clone(self.estimator)
         last: Any = getattr(self, "estimator_", None)
@@ -156,6 +162,29 @@ class QueryRanker(Wrapper):
         arguments = self._prepared(estimator, X, arguments, sensitive_features, queries)
         self.estimator_ = fit_with_metadata(estimator, X, by_query(y, queries), metadata, **arguments)
         self.n_queries_ = queries.n_queries
+        return self
+
+    def _fit_on_workers(self, X, y, qid, sensitive_features, arguments: dict):
+        """LightGBM's distributed training on Dask collections, whose partitions hold whole queries."""
+        estimator: Any = clone_with_client(self.estimator)
+        if not hasattr(estimator, "to_local"):
+            raise TypeError(
+                f"X is a collection of Dask, and {type(estimator).__name__} trains on one machine: give "
+                "lightgbm.DaskLGBMRanker(client=client), or X.compute()."
+            )
+        for name in arguments:
+            if name.startswith("eval_"):
+                raise ValueError(
+                    f"{name} can't be had with Dask collections: LightGBM stops no distributed training early. Choose "
+                    "n_estimators on a sample in memory."
+                )
+        validate_data(self, without_rows(X), skip_check_array=True)
+        rows = DaskRows(X, y, qid, estimator.client)
+        if query_argument(estimator) is not None:
+            arguments = arguments | {"group": rows.group}
+        arguments = self._prepared(estimator, rows, arguments, in_memory(sensitive_features), rows.queries)
+        self.estimator_ = estimator.fit(rows.X, rows.y, **arguments)
+        self.n_queries_ = rows.queries.n_queries
         return self
 
     def _prepared(self, estimator, X, arguments: dict, sensitive_features, queries) -> dict:

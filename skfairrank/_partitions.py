@@ -1,0 +1,143 @@
+"""Rows that lie in the partitions of Dask collections: functions run on each of them, where it lies.
+
+Without a `distributed.Client` Dask runs them on threads of this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _num_samples
+
+from skfairrank._checks import sorted_codes
+from skfairrank._queries import Queries
+from skfairrank._random import as_generator
+
+
+def is_dask(value) -> bool:
+    """Whether it is a collection of Dask, or a dict that holds one; asked without importing Dask, which few users have."""
+    return any(map(is_dask, value.values())) if isinstance(value, Mapping) else hasattr(value, "to_delayed")
+
+
+def in_memory(value):
+    """A collection as the table or column that it stands for; anything else as it is."""
+    if isinstance(value, Mapping):
+        return {name: in_memory(one) for name, one in value.items()}
+    return value.compute() if is_dask(value) else value
+
+
+def run_on_partitions(function: Callable, rows: dict, constants: dict, client=None) -> list:
+    """What a function returns for each partition.
+
+    Parameters
+    ----------
+    function : callable
+        Gets one partition of each of `rows`, and the constants, all by name.
+    rows : dict of name to collection, dict of collections, or list with an entry for each partition
+    constants : dict
+    client : distributed.Client, optional
+        None: the default one, or threads.
+    """
+    import dask
+
+    parts = {name: _parts(value) for name, value in rows.items()}
+    counts = {name: len(part) for name, part in parts.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"Collections differ in their number of partitions ({counts}): take all of them from one Dask DataFrame, or rechunk "
+            "arrays alike."
+        )
+    shared = dask.delayed(constants, traverse=False, pure=False)
+    tasks = [
+        dask.delayed(_called, pure=False)(function, dict(zip(parts, part)), shared) for part in zip(*parts.values())
+    ]
+    return list(dask.compute(*tasks) if client is None else client.compute(tasks, sync=True))
+
+
+def _called(function, rows, constants):
+    return function(**rows, **constants)
+
+
+def _parts(value) -> list:
+    if isinstance(value, list):
+        return value
+    if isinstance(value, Mapping):
+        columns = [_parts(one) for one in value.values()]
+        return [dict(zip(value, part)) for part in zip(*columns, strict=True)]
+    parts = whole_rows(value).to_delayed()
+    return parts if isinstance(parts, list) else parts.ravel().tolist()
+
+
+def whole_rows(X):
+    """A collection whose partitions hold rows in full, which arrays may be cut through."""
+    return X.rechunk({1: -1}) if hasattr(X, "rechunk") and X.ndim == 2 else X
+
+
+def sorted_ids(ids: np.ndarray) -> np.ndarray:
+    """The order that sorts the ids of the queries of all partitions, one after the other.
+
+    Raises
+    ------
+    ValueError
+        If a query lies in several partitions.
+    """
+    codes, distinct = sorted_codes(ids, "qid")
+    if len(distinct) < len(ids):
+        twice = distinct[np.argmax(np.bincount(codes) > 1)]
+        raise ValueError(
+            f"Query {twice!r} has rows in several partitions: a query must lie in one, as after frame.set_index(...) by the "
+            "column of the query ids."
+        )
+    return np.argsort(codes)
+
+
+class ByPartition:
+    """What a function returns for the queries of each partition, and the queries of all.
+
+    Parameters
+    ----------
+    function : callable
+        It takes `qid`, and others of the arguments, by name.
+    arguments : dict
+        Dask collections among them come as the partition at hand. `random_state` becomes one for each partition.
+    query_weight : column of Dask, or as metrics take it
+
+    Attributes
+    ----------
+    results : list
+        Of the partitions that have rows.
+    queries : Queries
+        In sorted order of the ids.
+    order : ndarray of int
+        What brings values of queries, partition after partition, into this order.
+    """
+
+    def __init__(self, function: Callable, arguments: dict, query_weight=None):
+        rows = {name: value for name, value in arguments.items() if is_dask(value)}
+        if "qid" not in rows:
+            raise ValueError("qid is no Dask collection, as other arguments are: take it from the same Dask DataFrame.")
+        constants = {name: value for name, value in arguments.items() if name not in rows}
+        weights_rows = is_dask(query_weight)
+        if weights_rows:
+            rows["query_weight"] = query_weight
+        if constants.get("random_state") is not None:
+            rng = as_generator(constants.pop("random_state"))
+            rows["random_state"] = rng.integers(2**31, size=len(_parts(rows["qid"]))).tolist()
+        found = run_on_partitions(_evaluated, rows, {"function": function, "arguments": constants})
+        ids, sizes, weights, self.results = map(list, zip(*(one for one in found if one is not None)))
+        self.order = sorted_ids(np.concatenate(ids))
+        offsets = np.append(0, np.cumsum(np.concatenate(sizes)[self.order]))
+        self.queries = Queries(np.concatenate(ids)[self.order], np.arange(offsets[-1]), offsets, True)
+        self.weight = self.queries.weights(np.concatenate(weights)[self.order] if weights_rows else query_weight)
+
+
+def _evaluated(function: Callable, arguments: dict, qid, query_weight=None, **rows) -> tuple[Any, ...] | None:
+    n = _num_samples(qid)
+    if n == 0:
+        return None
+    queries = Queries.from_qid(qid, n)
+    weighs = query_weight is not None and np.any(query_weight)  # `Queries.weights` refuses zeros alone
+    weight = queries.weights(query_weight) if weighs else np.zeros(queries.n_queries)
+    return queries.ids, queries.sizes, weight, function(qid=qid, **rows, **arguments)
