@@ -64,8 +64,8 @@ def _parts(value) -> list:
     if isinstance(value, list):
         return value
     if isinstance(value, Mapping):
-        columns = [_parts(one) for one in value.values()]
-        return [dict(zip(value, part)) for part in zip(*columns, strict=True)]
+        parts = {name: _parts(one) for name, one in value.items() if is_dask(one)}
+        return [{**value, **dict(zip(parts, part))} for part in zip(*parts.values(), strict=True)]
     parts = whole_rows(value).to_delayed()
     return parts if isinstance(parts, list) else parts.ravel().tolist()
 
@@ -85,7 +85,7 @@ def sorted_ids(ids: np.ndarray) -> np.ndarray:
     """
     codes, distinct = sorted_codes(ids, "qid")
     if len(distinct) < len(ids):
-        twice = distinct[np.argmax(np.bincount(codes) > 1)]
+        twice = distinct[np.bincount(codes) > 1].tolist()[0]
         raise ValueError(
             f"Query {twice!r} has rows in several partitions: a query must lie in one, as after frame.set_index(...) by the "
             "column of the query ids."

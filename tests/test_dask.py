@@ -1,4 +1,4 @@
-"""Searches on a Dask cluster of two processes find what one process finds."""
+"""On a Dask cluster of two processes searches, fits, metrics and audits find what one process finds."""
 
 import os
 import re
@@ -6,17 +6,23 @@ import signal
 import sys
 from pathlib import Path
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from distributed import Client, LocalCluster
+from lightgbm import DaskLGBMRanker, LGBMRanker
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairrank import SenSTIRRanker, on_workers
+from skfairrank import GapBoostingRanker, QueryRanker, SenSTIRRanker, metrics, on_workers
 from skfairrank.datasets import make_biased_ranking
-from skfairrank.metrics import ndcg_scorer, neg_group_exposure_difference_scorer
+from skfairrank.inspection import audit
+from skfairrank.metrics import kendall_tau_score, ndcg_score, ndcg_scorer, neg_group_exposure_difference_scorer
 from skfairrank.model_selection import QueryKFold
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cluster.md"
@@ -92,6 +98,104 @@ def test_without_dask_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r'pip install "skfairrank\[dask\]"'), on_workers():
         pass
+
+
+# Rows in partitions
+
+RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame(RNG.normal(size=(400, 3)), columns=["a", "b", "c"])
+ROWS["sex"], ROWS["qid"] = RNG.choice(["f", "m"], 400), np.repeat([f"q{k:02}" for k in range(50)], 8)
+ROWS["age"] = RNG.normal(40, 10, 400) + 5 * ROWS["c"]
+ROWS["a"] += ROWS["sex"] == "m"
+ROWS["job"] = pd.Categorical(np.where(RNG.random(400) < 0.3, ROWS["sex"], RNG.choice(["x", "y"], 400)))
+ROWS["y"] = np.where(ROWS["qid"] < "q03", 0, np.digitize(ROWS["a"] + ROWS["b"], [0, 1, 2]))
+ROWS["weight"], ROWS["s"] = np.where(ROWS["qid"] < "q20", 0.0, 2.0), RNG.normal(size=400)
+ROWS.loc[::7, "b"], ROWS.loc[5, "c"] = np.nan, np.inf
+FEATURES, SETTINGS = ["a", "b", "c", "job"], {"n_estimators": 10, "num_leaves": 5, "verbose": -1, "random_state": 0}
+
+
+def in_partitions(rows=ROWS, ends=(160, 240)):
+    """Three partitions of whole queries of `ROWS`."""
+    return dd.from_pandas(rows.reset_index(drop=True), npartitions=1).repartition(divisions=[0, *ends, len(rows) - 1])
+
+
+@pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored")
+@pytest.mark.parametrize("gap", ["standardized", "ks"])
+def test_gaps_and_trees_of_rows_on_workers_are_those_in_memory(client, gap):
+    table, groups = in_partitions(), ["sex", "age"]
+    given = {"qid": table["qid"], "sensitive_features": table[groups]}
+    ranker = GapBoostingRanker(DaskLGBMRanker(client=client, **SETTINGS), gap=gap).fit(
+        table[FEATURES], table["y"], **given
+    )
+    alone = GapBoostingRanker(LGBMRanker(**SETTINGS, n_jobs=1), gap=gap)
+    alone.fit(ROWS[FEATURES], ROWS["y"], qid=ROWS["qid"], sensitive_features=ROWS[groups])
+    np.testing.assert_allclose(ranker.raw_gaps_, alone.raw_gaps_, rtol=1e-9)
+    np.testing.assert_allclose(ranker.gaps_, alone.gaps_, rtol=1e-9, atol=1e-12)
+    scores = ranker.predict(table[FEATURES])
+    assert isinstance(scores, da.Array) and ranker.n_queries_ == 50
+    np.testing.assert_array_equal(scores, ranker.predict(ROWS[FEATURES]))  # in memory by the same trees
+    expected = alone.predict(ROWS[FEATURES])
+    assert kendall_tau_score(scores.compute(), expected, qid=ROWS["qid"]) > 0.6  # LightGBM bins where the rows are
+    assert ndcg_score(table["y"], scores, qid=table["qid"], replace_undefined_by=0) == pytest.approx(
+        ndcg_score(ROWS["y"], expected, qid=ROWS["qid"], replace_undefined_by=0), abs=0.05
+    )
+    table = in_partitions(ends=())  # on one worker LightGBM does what it does here
+    given = {"qid": table["qid"], "sensitive_features": ROWS[groups]}
+    ranker.set_params(estimator__client=None).fit(table[FEATURES], table["y"], **given)
+    np.testing.assert_array_equal(ranker.predict(table[FEATURES]), expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"table": in_partitions(ends=(161, 240))}, "Query 'q20' has rows in several partitions"),
+        (
+            {"table": in_partitions(ROWS.iloc[[8, *range(8), *range(9, 400)]])},
+            "of query 'q01' are not beside each other",
+        ),
+        ({"y": in_partitions(ends=(240, 320))["y"]}, "A partition has [0-9]* rows of X, [0-9]* of y"),
+        ({"y": in_partitions(ends=(240,))["y"]}, "differ in their number of partitions"),
+        ({"y": ROWS["y"]}, "y is a Series beside an X of Dask"),
+        ({"estimator": LGBMRanker()}, "X is a collection of Dask, and LGBMRanker trains on one machine"),
+        ({"eval_set": []}, "eval_set can't be had with Dask collections"),
+        ({"X": in_partitions().assign(job=in_partitions()["job"].cat.as_unknown())}, "categories of column 'job'"),
+    ],
+)
+def test_what_workers_cannot_train_on_is_told(client, changes, message):
+    table, ranker = changes.pop("table", in_partitions()), QueryRanker(changes.pop("estimator", DaskLGBMRanker()))
+    with pytest.raises((ValueError, TypeError), match=message):
+        ranker.fit(**{"X": table[FEATURES], "y": table["y"], "qid": table["qid"], **changes})
+
+
+def flipped(X):
+    return X.assign(a=X["a"] + 1.0)
+
+
+def values_of(rows, ranker):
+    """Metrics and audits of a table in memory or in partitions, but for what is drawn by other random numbers."""
+    kw, weight = {"qid": rows["qid"], "sensitive_features": rows["sex"]}, {"query_weight": rows["weight"]}
+    yield ndcg_score(rows["y"], rows["s"], qid=rows["qid"], **weight)
+    yield metrics.group_exposure_disparity(rows["y"], rows["s"], policy="deterministic", reduce=None, **kw)
+    yield metrics.attention_weighted_rank_fairness(rows["s"], target={"f": 0.4, "m": 0.6}, **kw)
+    yield list(metrics.group_pairwise_accuracy(rows["y"], rows["s"], **kw, **weight).values())
+    more = {"clusters": {query: query[:2] for query in ROWS["qid"]}, "hypotheticals": flipped}
+    table = audit({"fair": ranker}, rows[["a", "age"]], rows["y"], **kw, **weight, **more)
+    yield table.drop(columns=["stochastic_ndcg", "stochastic_ndcg_se"])
+    rankers = {"fair": ranker, "scores": rows["s"]}
+    yield audit(rankers, rows[["a", "age"]], rows["y"], reference="fair", **kw)[["ndcg_difference_p", "disparity_se"]]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_metrics_and_audits_by_partition_are_those_in_memory(client):
+    ranker = LinearRegression().fit(ROWS[["a", "age"]], ROWS["y"])
+    table = in_partitions(ROWS.sample(frac=1.0, random_state=0).sort_values("weight", kind="stable"), ends=(160,))
+    for found, expected in zip(values_of(table, ranker), values_of(ROWS, ranker), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+    table = table.assign(qid=table["qid"].str[:1])
+    with pytest.raises(ValueError, match="has rows in several partitions"):
+        ndcg_score(table["y"], table["s"], qid=table["qid"])
+    with pytest.raises(ValueError, match="metric looks for each query's nearest other query"):
+        audit(table["s"], None, table["y"], qid=table["qid"], metric=ranker)
 
 
 class Mortal(SenSTIRRanker):

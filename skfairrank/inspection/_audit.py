@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skfairrank._checks import check_relevance
+from skfairrank._partitions import ByPartition, is_dask
 from skfairrank._random import as_generator
 from skfairrank._sensitive import check_group_columns, check_groups, counting_unknown
 from skfairrank.fair_metrics._linear import fitted_metric
@@ -117,6 +118,9 @@ def audit(
         freedom: how often rankers that do not differ would differ as much. With many columns and rankers some p-values are
         small by chance.
 
+        Of Dask collections, whose partitions hold whole queries, the table is that of the same rows in memory; rankings are drawn
+        partition by partition, by other random numbers. There `metric` finds no neighbours, and `clusters` is a mapping.
+
     Raises
     ------
     ValueError, TypeError
@@ -143,24 +147,49 @@ def audit(
     >>> table[["tau", "top_changed"]].values.tolist()
     [[1.0, 0.0]]
     """
+    given = {"rankers": rankers, "X": X, "y": y, "qid": qid, "sensitive_features": sensitive_features, **settings}
+    given |= {"unknown_groups": unknown_groups, "reference": reference, "metric": metric}
+    given |= {"hypotheticals": hypotheticals, "X_hypothetical": X_hypothetical}
+    if not is_dask(given):
+        columns, queries = _columns(**given)
+        weight = queries.weights(query_weight)
+    else:
+        if metric is not None and hypotheticals is None and X_hypothetical is None:
+            raise ValueError(
+                "metric looks for each query's nearest other query, which may lie in another partition of the Dask collections: "
+                "give hypotheticals or X_hypothetical, or audit a sample in memory."
+            )
+        found = ByPartition(_columns, given, query_weight)
+        queries, weight, parts = found.queries, found.weight, [columns for columns, _ in found.results]
+        columns = {
+            name: {column: PerQuery.joined([part[name][column] for part in parts], found.order) for column in row}
+            for name, row in parts[0].items()
+        }
+    table = with_errors(columns, reference, weight, queries.clusters(clusters))
+    return pd.DataFrame.from_dict(table, orient="index")
+
+
+def _columns(
+    rankers, X, y, qid, sensitive_features, unknown_groups, reference, metric, hypotheticals, X_hypothetical, **settings
+):
+    """For each ranker the columns of `audit` as `PerQuery`, and the queries."""
     y = check_relevance(y)
     rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
     check_reference(reference, rankings)
     groups: dict = {}
     if sensitive_features is not None:
         groups[None] = check_groups(sensitive_features, len(y), compared_by="audit", unknown_groups=unknown_groups)
-    weight, clusters = rankings.queries.weights(query_weight), rankings.queries.clusters(clusters)
     if hypotheticals is not None or X_hypothetical is not None:
-        given = rankings.hypotheticals(hypotheticals, X_hypothetical, metric)
+        candidates = rankings.hypotheticals(hypotheticals, X_hypothetical, metric)
     else:
-        given = iter([] if metric is None else [_nearest(metric, rankings, qid)])
+        candidates = iter([] if metric is None else [_nearest(metric, rankings, qid)])
     worst = {name: Worst(s, rankings.queries, "discordance") for name, s in rankings.scores.items()}
-    for hypothetical in given:
+    for hypothetical in candidates:
         for name, other in rankings.under(hypothetical).items():
             worst[name].add(hypothetical.name, other)
     measured = measures(rankings, y, worst, groups, **settings)
     columns = {name: of_lists | of_groups.get(None, {}) for name, (of_lists, of_groups) in measured.items()}
-    return pd.DataFrame.from_dict(with_errors(columns, reference, weight, clusters), orient="index")
+    return columns, rankings.queries
 
 
 def check_reference(reference, rankings: Rankings) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
 from dataclasses import dataclass, replace
@@ -12,11 +14,36 @@ from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import _num_samples
 
-from skfairrank._checks import check_relevance, check_scores, warn_caller
+from skfairrank._checks import check_relevance, check_scores, names_queries, warn_caller
+from skfairrank._partitions import ByPartition, in_memory, is_dask
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_groups
 from skfairrank.policies import make_policy
 from skfairrank.utilities import discounts
+
+
+def metric_of_queries(function=None, *, is_mean=True):
+    """Decorate a metric: it names `qid` (`names_queries`), and takes Dask collections whose partitions hold whole queries.
+
+    A mean over queries is measured partition by partition, where they lie. Of other metrics the columns are brought together
+    here; so where groups have a `target`, since some may be missing in a partition.
+    """
+    if function is None:
+        return functools.partial(metric_of_queries, is_mean=is_mean)
+    checked, signature = names_queries(function), inspect.signature(function)
+
+    @functools.wraps(checked)
+    def metric(*args, **kwargs):
+        if not any(is_dask(value) for value in (*args, *kwargs.values())):
+            return checked(*args, **kwargs)
+        if not is_mean or kwargs.get("target") is not None:
+            return checked(*map(in_memory, args), **in_memory(kwargs))
+        arguments = signature.bind(*args, **kwargs).arguments
+        reduce, weight = arguments.pop("reduce", "mean"), arguments.pop("query_weight", None)
+        found = ByPartition(functools.partial(metric, reduce=PerQuery), arguments, weight)
+        return PerQuery.joined(found.results, found.order).weighted(found.weight).reduced(reduce)
+
+    return metric
 
 
 class Ranked:
@@ -96,6 +123,12 @@ class PerQuery:
         """These values with weights and clusters, as `Queries.weights` and `Queries.clusters` return them."""
         return replace(self, weight=weight, clusters=clusters)
 
+    @classmethod
+    def joined(cls, parts: list[PerQuery], order: np.ndarray) -> PerQuery:
+        """Those of several parts of the queries, without weights, in this order."""
+        values, defined = (np.concatenate([getattr(one, name) for one in parts]) for name in ("values", "defined"))
+        return replace(parts[0], values=values[order], defined=defined[order], weight=None, clusters=None)
+
     @property
     def counted(self) -> np.ndarray:
         """Values as the mean counts them: nan or the replacement where the metric is undefined."""
@@ -147,7 +180,9 @@ class PerQuery:
         return self.counted[chosen], weight[chosen], clusters[chosen]
 
     def reduced(self, reduce: str | None):
-        """The mean over queries (``"mean"``) with its warnings, or `counted` (None)."""
+        """The mean over queries (``"mean"``) with its warnings; `counted` (None); this object, to be `joined` (PerQuery)."""
+        if reduce is PerQuery:
+            return self
         if reduce is None:
             if self.weight is not None:
                 raise ValueError(

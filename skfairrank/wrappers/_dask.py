@@ -47,6 +47,12 @@ class DaskRows:
             from distributed import default_client
 
             client = default_client()
+        for name, kind in X.dtypes.items() if hasattr(X, "columns") else ():
+            if isinstance(kind, pd.CategoricalDtype) and not X[name].cat.known:
+                raise ValueError(
+                    f"Dask does not know the categories of column {name!r}, and partitions may number them differently: "
+                    f"X.categorize([{name!r}]) looks for them."
+                )
         X = whole_rows(X)
         self.client, (self.X, self.y, qid) = client, client.persist([X, y, qid])
         rows = {"X": self.X, "y": self.y, "qid": qid}
@@ -85,13 +91,16 @@ class DaskRows:
         Parameters
         ----------
         function : callable
-            Gets the partition's X and `of_rows`, and returns a list.
+            Gets the partition's X and `of_rows`, and returns a list of them for each column of X.
         of_rows : list of tuple of (ndarray of shape (n_rows,) or None)
         """
         parts = zip(*(list(zip(*map(self.split, arrays))) for arrays in of_rows))
         given = {"X": self.X, "of_rows": self.client.scatter(list(parts))}
         found = run_on_partitions(function, given, constants, self.client)
-        return [functools.reduce(lambda one, other: one.plus(other), of_column) for of_column in zip(*found)]
+        return [
+            [functools.reduce(lambda one, other: one.plus(other), parts) for parts in zip(*of_column)]
+            for of_column in zip(*found)
+        ]
 
 
 def _queries_of_part(X, y, qid) -> tuple[np.ndarray, np.ndarray]:
