@@ -42,7 +42,7 @@ def run_on_partitions(function: Callable, rows: dict, constants: dict, client=No
     """
     import dask
 
-    parts = {name: _parts(value) for name, value in rows.items()}
+    parts = {name: _parts(value, name) for name, value in rows.items()}
     counts = {name: len(part) for name, part in parts.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(
@@ -60,14 +60,19 @@ def _called(function, rows, constants):
     return function(**rows, **constants)
 
 
-def _parts(value) -> list:
+def _parts(value, name: str) -> list:
     if isinstance(value, list):
         return value
+    if not is_dask(value):
+        raise TypeError(
+            f"{name} is a {type(value).__name__} beside collections of Dask: take it from the same Dask DataFrame, or give "
+            "dask.array.from_array(values, chunks=...) in their partitions."
+        )
     if isinstance(value, Mapping):
-        parts = {name: _parts(one) for name, one in value.items() if is_dask(one)}
+        parts = {key: _parts(one, name) for key, one in value.items() if is_dask(one)}
         return [{**value, **dict(zip(parts, part))} for part in zip(*parts.values(), strict=True)]
-    parts = whole_rows(value).to_delayed()
-    return parts if isinstance(parts, list) else parts.ravel().tolist()
+    parts_of_rows = whole_rows(value).to_delayed()
+    return parts_of_rows if isinstance(parts_of_rows, list) else parts_of_rows.ravel().tolist()
 
 
 def whole_rows(X):
@@ -115,16 +120,14 @@ class ByPartition:
     """
 
     def __init__(self, function: Callable, arguments: dict, query_weight=None):
-        rows = {name: value for name, value in arguments.items() if is_dask(value)}
-        if "qid" not in rows:
-            raise ValueError("qid is no Dask collection, as other arguments are: take it from the same Dask DataFrame.")
+        rows = {name: value for name, value in arguments.items() if name == "qid" or is_dask(value)}
         constants = {name: value for name, value in arguments.items() if name not in rows}
         weights_rows = is_dask(query_weight)
         if weights_rows:
             rows["query_weight"] = query_weight
         if constants.get("random_state") is not None:
             rng = as_generator(constants.pop("random_state"))
-            rows["random_state"] = rng.integers(2**31, size=len(_parts(rows["qid"]))).tolist()
+            rows["random_state"] = rng.integers(2**31, size=len(_parts(rows["qid"], "qid"))).tolist()
         found = run_on_partitions(_evaluated, rows, {"function": function, "arguments": constants})
         ids, sizes, weights, self.results = map(list, zip(*(one for one in found if one is not None)))
         self.order = sorted_ids(np.concatenate(ids))

@@ -181,45 +181,33 @@ def ks_gap(column: pd.Series, attributes: Iterable[Attribute], *, is_categorical
     A number makes two groups in two ways: rows above its median and the others, and rows far from its median and the others.
     """
     gaps = [Gap(0.0, 0.0)]
-    if is_categorical:
-        codes = pd.factorize(column, use_na_sentinel=False)[0]
-        for attribute in attributes:
-            rows = attribute.is_known
-            _warn_of_rare_categories(_counts(codes[rows], attribute.take(rows).as_groups().values), attribute, name)
-            gaps.append(_of_categories(codes[rows], attribute.take(rows)))
-        return _largest(gaps)
-    values, marks = _numbers(column, ends_of(column))
     for attribute in attributes:
         rows = np.flatnonzero(attribute.is_known)
-        gaps += [_of_numbers(mark, attribute.take(rows)) for mark in marks[rows].T if np.ptp(mark) > 0]
-        rows = rows[~np.isnan(values[rows])]
-        if len(rows):
-            gaps.append(_of_numbers(values[rows], attribute.take(rows)))
+        if is_categorical:
+            codes, attribute = pd.factorize(column.iloc[rows], use_na_sentinel=False)[0], attribute.take(rows)
+            _warn_of_rare_categories(_counts(codes, attribute.as_groups().values), attribute, name)
+            gaps.append(_distance(codes, attribute, is_ordered=False))
+            continue
+        values, marks = _numbers(column.iloc[rows], ends_of(column))
+        present = ~np.isnan(values)
+        gaps += [_distance(mark, attribute.take(rows)) for mark in marks.T if np.ptp(mark) > 0]
+        if present.any():
+            gaps.append(_distance(values[present], attribute.take(rows[present])))
     return _largest(gaps)
 
 
-def _of_numbers(values: np.ndarray, attribute: Attribute) -> Gap:
-    _, places = np.unique(values, return_inverse=True)
-    gaps = []
-    for groups in _as_groups(attribute):
-        counts = _counts(places, groups)
-        members = counts.sum(axis=0)
-        below = np.cumsum((counts / members).T, axis=1)
-        distances = [float(np.abs(below[a] - below[b]).max()) for a, b in _pairs(len(members))]
-        errors = np.minimum(_MEAN_OF_KOLMOGOROV * _of_members(members), _chance(counts, members))
-        gaps.append(_largest_of_pairs(distances, errors))
-    return _largest(gaps)
-
-
-def _of_categories(codes: np.ndarray, attribute: Attribute) -> Gap:
-    """The total variation distance, half of the sum of the differences of shares; the largest of those of two groups."""
+def _distance(values: np.ndarray, attribute: Attribute, *, is_ordered: bool = True) -> Gap:
+    """Of values in an order the largest difference of shares below one of them, else half the sum of differences of shares."""
+    _, codes = np.unique(values, return_inverse=True)
     gaps = []
     for groups in _as_groups(attribute):
         counts = _counts(codes, groups)
         members = counts.sum(axis=0)
-        shares = counts / members
-        distances = [_total_variation(shares[:, a], shares[:, b]) for a, b in _pairs(len(members))]
-        gaps.append(_largest_of_pairs(distances, _chance(counts, members)))
+        shares, errors, distance = counts / members, _chance(counts, members), _total_variation
+        if is_ordered:
+            shares, errors = np.cumsum(shares, axis=0), np.minimum(_MEAN_OF_KOLMOGOROV * _of_members(members), errors)
+            distance = _largest_difference
+        gaps.append(_largest_of_pairs([distance(shares[:, a], shares[:, b]) for a, b in _pairs(len(members))], errors))
     return _largest(gaps)
 
 
@@ -303,6 +291,10 @@ def _largest(gaps: Iterable[Gap]) -> Gap:
 
 def _total_variation(p: np.ndarray, q: np.ndarray) -> float:
     return float(np.abs(p - q).sum()) / 2
+
+
+def _largest_difference(p: np.ndarray, q: np.ndarray) -> float:
+    return float(np.abs(p - q).max())
 
 
 def _pairs(n: int):

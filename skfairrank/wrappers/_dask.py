@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from skfairrank._partitions import run_on_partitions, sorted_ids, whole_rows
+from skfairrank._partitions import is_dask, run_on_partitions, sorted_ids, whole_rows
 from skfairrank._queries import Queries
 from skfairrank.wrappers._base import as_labels, take
 
@@ -37,53 +37,36 @@ class DaskRows:
     """
 
     def __init__(self, X, y, qid, client):
-        for name, values in {"y": y, "qid": qid}.items():
-            if not hasattr(values, "to_delayed"):
-                raise TypeError(
-                    f"{name} is a {type(values).__name__} beside an X of Dask: take it from the same Dask DataFrame, or give "
-                    "dask.array.from_array(values, chunks=...) in the partitions of X."
-                )
-        if client is None:
-            from distributed import default_client
+        import dask.array
+        from distributed import default_client
 
-            client = default_client()
+        client = client or default_client()
         for name, kind in X.dtypes.items() if hasattr(X, "columns") else ():
             if isinstance(kind, pd.CategoricalDtype) and not X[name].cat.known:
                 raise ValueError(
                     f"Dask does not know the categories of column {name!r}, and partitions may number them differently: "
                     f"X.categorize([{name!r}]) looks for them."
                 )
-        X = whole_rows(X)
-        self.client, (self.X, self.y, qid) = client, client.persist([X, y, qid])
-        rows = {"X": self.X, "y": self.y, "qid": qid}
-        ids, sizes = zip(*run_on_partitions(_queries_of_part, rows, {}, client))
+        self.client, rows = client, {"X": whole_rows(X), "y": y, "qid": qid}
+        rows = {name: client.persist(one) if is_dask(one) else one for name, one in rows.items()}
+        self.X, self.y, (ids, sizes) = rows["X"], rows["y"], zip(*run_on_partitions(_queries_of_part, rows, {}, client))
         sorted_ids(np.concatenate([part for part in ids if len(part)]))
-        self._n_rows, all_sizes = [int(part.sum()) for part in sizes], np.concatenate(sizes)
-        offsets = np.append(0, np.cumsum(all_sizes))
+        offsets = np.append(0, np.cumsum(np.concatenate(sizes)))
         self.queries = Queries(np.concatenate(ids), np.arange(offsets[-1]), offsets, True)
-        self.shape = (int(offsets[-1]), X.shape[1])
-        self._sizes = sizes
-
-    @property
-    def group(self):
-        import dask.array
-
-        return dask.array.from_array(np.concatenate(self._sizes), chunks=(tuple(map(len, self._sizes)),))
+        self.shape, self._n_rows = (int(offsets[-1]), X.shape[1]), [int(part.sum()) for part in sizes]
+        self.group = dask.array.from_array(np.concatenate(sizes), chunks=(tuple(map(len, sizes)),))
 
     def split(self, values: np.ndarray | None) -> list:
         """Values of rows by partition; None for each where there are none."""
         return [None] * len(self._n_rows) if values is None else np.split(values, np.cumsum(self._n_rows)[:-1])
 
     def sample(self):
-        """At most `N_SAMPLED` rows, drawn by a fixed seed, and their numbers."""
-        n = self.shape[0]
-        rows = np.sort(np.random.default_rng(0).choice(n, min(n, N_SAMPLED), replace=False, shuffle=False))
-        chosen = np.zeros(n, bool)
-        chosen[rows] = True
-        given = {"values": self.X, "rows": [np.flatnonzero(part) for part in self.split(chosen)]}
-        parts = run_on_partitions(take, given, {}, self.client)
-        is_frame = isinstance(parts[0], pd.DataFrame)
-        return (pd.concat(parts) if is_frame else np.concatenate(parts)), rows
+        """At most `N_SAMPLED` rows, drawn by a fixed seed, and which they are."""
+        n, chosen = self.shape[0], np.zeros(self.shape[0], bool)
+        chosen[np.random.default_rng(0).choice(n, min(n, N_SAMPLED), replace=False, shuffle=False)] = True
+        rows = [np.flatnonzero(part) for part in self.split(chosen)]
+        parts = run_on_partitions(take, {"values": self.X, "rows": rows}, {}, self.client)
+        return pd.concat(parts) if isinstance(parts[0], pd.DataFrame) else np.concatenate(parts), chosen
 
     def total(self, function, of_rows: list[tuple], **constants) -> list:
         """The sums over partitions of the objects that a function returns, by their method `plus`.
@@ -128,7 +111,8 @@ def _queries_of_part(X, y, qid) -> tuple[np.ndarray, np.ndarray]:
 
 def clone_with_client(estimator):
     """A clone of an estimator, whose client (of Dask) can't be copied."""
-    parameters = estimator.get_params(deep=False)
-    return type(estimator)(
-        **{name: value if name == "client" else clone(value, safe=False) for name, value in parameters.items()}
-    )
+    copies = {
+        name: value if name == "client" else clone(value, safe=False)
+        for name, value in estimator.get_params(deep=False).items()
+    }
+    return type(estimator)(**copies)

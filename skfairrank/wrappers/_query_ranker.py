@@ -129,7 +129,7 @@ class QueryRanker(Wrapper):
         NotFittedError
             If the model to go on from is not fitted.
         """
-        if is_dask(X):
+        if is_dask(X) and hasattr(self.estimator, "to_local"):
             return self._fit_on_workers(X, y, qid, sensitive_features, fit_params)
         X, y, queries = self._check_training_data(X, y, qid)
         estimator: Any = clone(self.estimator)
@@ -167,17 +167,6 @@ class QueryRanker(Wrapper):
     def _fit_on_workers(self, X, y, qid, sensitive_features, arguments: dict):
         """LightGBM's distributed training on Dask collections, whose partitions hold whole queries."""
         estimator: Any = clone_with_client(self.estimator)
-        if not hasattr(estimator, "to_local"):
-            raise TypeError(
-                f"X is a collection of Dask, and {type(estimator).__name__} trains on one machine: give "
-                "lightgbm.DaskLGBMRanker(client=client), or X.compute()."
-            )
-        for name in arguments:
-            if name.startswith("eval_"):
-                raise ValueError(
-                    f"{name} can't be had with Dask collections: LightGBM stops no distributed training early. Choose "
-                    "n_estimators on a sample in memory."
-                )
         validate_data(self, without_rows(X), skip_check_array=True)
         rows = DaskRows(X, y, qid, estimator.client)
         if query_argument(estimator) is not None:
