@@ -43,21 +43,15 @@ def run_on_partitions(function: Callable, rows: dict, constants: dict, client=No
     import dask
 
     parts = {name: _parts(value, name) for name, value in rows.items()}
-    counts = {name: len(part) for name, part in parts.items()}
-    if len(set(counts.values())) > 1:
+    if len(set(map(len, parts.values()))) > 1:
         raise ValueError(
-            f"Collections differ in their number of partitions ({counts}): take all of them from one Dask DataFrame, or rechunk "
-            "arrays alike."
+            f"Collections differ in their number of partitions ({ {name: len(part) for name, part in parts.items()} }): take all of "
+            "them from one Dask DataFrame, or rechunk arrays alike."
         )
-    shared = dask.delayed(constants, traverse=False, pure=False)
-    tasks = [
-        dask.delayed(_called, pure=False)(function, dict(zip(parts, part)), shared) for part in zip(*parts.values())
-    ]
+    called = dask.delayed(function, pure=False)
+    shared = {name: dask.delayed(value, traverse=False, pure=False) for name, value in constants.items()}
+    tasks = [called(**dict(zip(parts, part)), **shared) for part in zip(*parts.values())]
     return list(dask.compute(*tasks) if client is None else client.compute(tasks, sync=True))
-
-
-def _called(function, rows, constants):
-    return function(**rows, **constants)
 
 
 def _parts(value, name: str) -> list:
@@ -80,24 +74,6 @@ def whole_rows(X):
     return X.rechunk({1: -1}) if hasattr(X, "rechunk") and X.ndim == 2 else X
 
 
-def sorted_ids(ids: np.ndarray) -> np.ndarray:
-    """The order that sorts the ids of the queries of all partitions, one after the other.
-
-    Raises
-    ------
-    ValueError
-        If a query lies in several partitions.
-    """
-    codes, distinct = sorted_codes(ids, "qid")
-    if len(distinct) < len(ids):
-        twice = distinct[np.bincount(codes) > 1].tolist()[0]
-        raise ValueError(
-            f"Query {twice!r} has rows in several partitions: a query must lie in one, as after frame.set_index(...) by the "
-            "column of the query ids."
-        )
-    return np.argsort(codes)
-
-
 class ByPartition:
     """What a function returns for the queries of each partition, and the queries of all.
 
@@ -106,8 +82,10 @@ class ByPartition:
     function : callable
         It takes `qid`, and others of the arguments, by name.
     arguments : dict
-        Dask collections among them come as the partition at hand. `random_state` becomes one for each partition.
+        Dask collections among them, as `qid` and `y` must be, come as the partition at hand. `random_state` becomes one for each
+        partition.
     query_weight : column of Dask, or as metrics take it
+    client : distributed.Client, optional
 
     Attributes
     ----------
@@ -117,30 +95,41 @@ class ByPartition:
         In sorted order of the ids.
     order : ndarray of int
         What brings values of queries, partition after partition, into this order.
+    weight : ndarray or None
+
+    Raises
+    ------
+    ValueError
+        If a query lies in several partitions.
     """
 
-    def __init__(self, function: Callable, arguments: dict, query_weight=None):
-        rows = {name: value for name, value in arguments.items() if name == "qid" or is_dask(value)}
-        constants = {name: value for name, value in arguments.items() if name not in rows}
-        weights_rows = is_dask(query_weight)
-        if weights_rows:
+    def __init__(self, function: Callable, arguments: dict, query_weight=None, client=None):
+        rows = {name: value for name, value in arguments.items() if name in ("y", "qid") or is_dask(value)}
+        constants = {name: value for name, value in arguments.items() if name not in rows} | {"function": function}
+        if is_dask(query_weight):
             rows["query_weight"] = query_weight
         if constants.get("random_state") is not None:
             rng = as_generator(constants.pop("random_state"))
             rows["random_state"] = rng.integers(2**31, size=len(_parts(rows["qid"], "qid"))).tolist()
-        found = run_on_partitions(_evaluated, rows, {"function": function, "arguments": constants})
+        found = run_on_partitions(_evaluated, rows, constants, client)
         ids, sizes, weights, self.results = map(list, zip(*(one for one in found if one is not None)))
-        self.order = sorted_ids(np.concatenate(ids))
+        codes, distinct = sorted_codes(np.concatenate(ids), "qid")
+        if len(distinct) < len(codes):
+            raise ValueError(
+                f"Query {distinct[np.bincount(codes) > 1].tolist()[0]!r} has rows in several partitions: a query must lie in one, "
+                "as after frame.set_index(...) by the column of the query ids."
+            )
+        self.order = np.argsort(codes)
         offsets = np.append(0, np.cumsum(np.concatenate(sizes)[self.order]))
-        self.queries = Queries(np.concatenate(ids)[self.order], np.arange(offsets[-1]), offsets, True)
-        self.weight = self.queries.weights(np.concatenate(weights)[self.order] if weights_rows else query_weight)
+        self.queries = Queries(distinct, np.arange(offsets[-1]), offsets, True)
+        is_of_rows = "query_weight" in rows
+        self.weight = self.queries.weights(np.concatenate(weights)[self.order] if is_of_rows else query_weight)
 
 
-def _evaluated(function: Callable, arguments: dict, qid, query_weight=None, **rows) -> tuple[Any, ...] | None:
-    n = _num_samples(qid)
-    if n == 0:
+def _evaluated(function: Callable, qid, query_weight=None, **arguments) -> tuple[Any, ...] | None:
+    if _num_samples(qid) == 0:
         return None
-    queries = Queries.from_qid(qid, n)
+    queries = Queries.from_qid(qid, _num_samples(qid))
     weighs = query_weight is not None and np.any(query_weight)  # `Queries.weights` refuses zeros alone
     weight = queries.weights(query_weight) if weighs else np.zeros(queries.n_queries)
-    return queries.ids, queries.sizes, weight, function(qid=qid, **rows, **arguments)
+    return queries.ids, queries.sizes, weight, function(qid=qid, **arguments)

@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from skfairrank._partitions import is_dask, run_on_partitions, sorted_ids, whole_rows
+from skfairrank._partitions import ByPartition, is_dask, run_on_partitions, whole_rows
 from skfairrank._queries import Queries
 from skfairrank.wrappers._base import as_labels, take
 
@@ -31,7 +31,7 @@ class DaskRows:
     X, y : collections of Dask
         In the memory of the workers.
     queries : Queries
-        In the order of the rows.
+        In sorted order of the ids.
     group : Dask array of int
         The sizes of the queries, partition by partition.
     """
@@ -49,11 +49,13 @@ class DaskRows:
                 )
         self.client, rows = client, {"X": whole_rows(X), "y": y, "qid": qid}
         rows = {name: client.persist(one) if is_dask(one) else one for name, one in rows.items()}
-        self.X, self.y, (ids, sizes) = rows["X"], rows["y"], zip(*run_on_partitions(_queries_of_part, rows, {}, client))
-        sorted_ids(np.concatenate([part for part in ids if len(part)]))
-        offsets = np.append(0, np.cumsum(np.concatenate(sizes)))
-        self.queries = Queries(np.concatenate(ids), np.arange(offsets[-1]), offsets, True)
-        self.shape, self._n_rows = (int(offsets[-1]), X.shape[1]), [int(part.sum()) for part in sizes]
+        found = ByPartition(_sizes, rows, client=client)
+        if len(found.results) < X.npartitions:
+            raise ValueError(
+                "X has partitions without rows, with which LightGBM may hang: X.repartition(...) joins them."
+            )
+        self.X, self.y, self.queries, sizes = rows["X"], rows["y"], found.queries, found.results
+        self.shape, self._n_rows = (self.queries.n_rows, X.shape[1]), [int(part.sum()) for part in sizes]
         self.group = dask.array.from_array(np.concatenate(sizes), chunks=(tuple(map(len, sizes)),))
 
     def split(self, values: np.ndarray | None) -> list:
@@ -86,33 +88,22 @@ class DaskRows:
         ]
 
 
-def _queries_of_part(X, y, qid) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and sizes of the queries of a partition, in the order of its rows."""
-    n = _num_samples(X)
-    if not n == _num_samples(y) == _num_samples(qid):
-        raise ValueError(
-            f"A partition has {n} rows of X, {_num_samples(y)} of y and {_num_samples(qid)} of qid: take all of them from one "
-            "Dask DataFrame, or rechunk arrays alike."
-        )
-    if n == 0:
-        return np.zeros(0), np.zeros(0, np.int64)
+def _sizes(X, y, qid) -> np.ndarray:
+    """The sizes of the queries of a partition, in the order of its rows."""
     as_labels(y, X)
-    queries = Queries.from_qid(qid, n)
+    queries = Queries.from_qid(qid, _num_samples(X))
     starts = np.flatnonzero(np.diff(queries.codes, prepend=-1))
-    of_runs = queries.codes[starts]
     if len(starts) > queries.n_queries:
-        name = queries.name(int(np.argmax(np.bincount(of_runs) > 1)))
+        name = queries.name(int(np.argmax(np.bincount(queries.codes[starts]) > 1)))
         raise ValueError(
             f"The rows of query {name} are not beside each other in their partition, as LightGBM wants them: sort partitions by "
             "the query ids, as frame.set_index(...) by their column does."
         )
-    return queries.ids[of_runs], np.diff(np.append(starts, n))
+    return np.diff(np.append(starts, queries.n_rows))
 
 
 def clone_with_client(estimator):
     """A clone of an estimator, whose client (of Dask) can't be copied."""
-    copies = {
-        name: value if name == "client" else clone(value, safe=False)
-        for name, value in estimator.get_params(deep=False).items()
-    }
-    return type(estimator)(**copies)
+    parameters = estimator.get_params(deep=False)
+    client = parameters.pop("client")
+    return type(estimator)(client=client, **{name: clone(value, safe=False) for name, value in parameters.items()})
