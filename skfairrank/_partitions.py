@@ -21,11 +21,11 @@ def is_dask(value) -> bool:
     return any(map(is_dask, value.values())) if isinstance(value, Mapping) else hasattr(value, "to_delayed")
 
 
-def in_memory(value):
-    """A collection as the table or column that it stands for; anything else as it is."""
-    if isinstance(value, Mapping):
-        return {name: in_memory(one) for name, one in value.items()}
-    return value.compute() if is_dask(value) else value
+def in_memory(values):
+    """Tables and columns in the place of collections, in a tuple or dict too."""
+    import dask
+
+    return dask.compute(values)[0]
 
 
 def run_on_partitions(function: Callable, rows: dict, constants: dict, client=None) -> list:
@@ -44,9 +44,9 @@ def run_on_partitions(function: Callable, rows: dict, constants: dict, client=No
 
     parts = {name: _parts(value, name) for name, value in rows.items()}
     if len(set(map(len, parts.values()))) > 1:
+        counts = {name: len(part) for name, part in parts.items()}
         raise ValueError(
-            f"Collections differ in their number of partitions ({ {name: len(part) for name, part in parts.items()} }): take all of "
-            "them from one Dask DataFrame, or rechunk arrays alike."
+            f"Collections differ in their partitions ({counts}): take all of them from one Dask DataFrame."
         )
     called = dask.delayed(function, pure=False)
     shared = {name: dask.delayed(value, traverse=False, pure=False) for name, value in constants.items()}
@@ -115,9 +115,9 @@ class ByPartition:
         ids, sizes, weights, self.results = map(list, zip(*(one for one in found if one is not None)))
         codes, distinct = sorted_codes(np.concatenate(ids), "qid")
         if len(distinct) < len(codes):
+            twice = distinct[np.bincount(codes) > 1].tolist()[0]
             raise ValueError(
-                f"Query {distinct[np.bincount(codes) > 1].tolist()[0]!r} has rows in several partitions: a query must lie in one, "
-                "as after frame.set_index(...) by the column of the query ids."
+                f"Query {twice!r} has rows in several partitions: make its id the index, frame.set_index(...)."
             )
         self.order = np.argsort(codes)
         offsets = np.append(0, np.cumsum(np.concatenate(sizes)[self.order]))

@@ -154,9 +154,9 @@ def test_gaps_and_trees_of_rows_on_workers_are_those_in_memory(client, gap):
             "of query 'q01' are not beside each other",
         ),
         ({"y": in_partitions(ends=(240, 320))["y"]}, "inconsistent numbers of samples"),
-        ({"y": in_partitions(ends=(240,))["y"]}, "differ in their number of partitions"),
+        ({"y": in_partitions(ends=(240,))["y"]}, "Collections differ in their partitions"),
         ({"y": ROWS["y"]}, "y is a Series beside collections of Dask"),
-        ({"estimator": LGBMRanker()}, "X is a collection of Dask, which QueryRanker and GapBoostingRanker take"),
+        ({"estimator": LGBMRanker()}, "X is a collection of Dask: fit a sample"),
         ({"X": in_partitions().assign(job=in_partitions()["job"].cat.as_unknown())}, "categories of column 'job'"),
     ],
 )
@@ -193,7 +193,7 @@ def test_metrics_and_audits_by_partition_are_those_in_memory(client):
     table = table.assign(qid=table["qid"].str[:1])
     with pytest.raises(ValueError, match="has rows in several partitions"):
         ndcg_score(table["y"], table["s"], qid=table["qid"])
-    with pytest.raises(ValueError, match="metric looks for each query's nearest other query"):
+    with pytest.raises(ValueError, match="metric finds no neighbours in other partitions"):
         audit(table["s"], None, table["y"], qid=table["qid"], metric=ranker)
 
 

@@ -72,15 +72,17 @@ class Cells:
         return Sums.over(values[here], self.classes[here], self.n_classes, self.number[here])
 
 
-def ends_of(column: pd.Series) -> tuple[float, float]:
-    """The least and the largest finite number of a column."""
+def ends_of(column: pd.Series) -> tuple[float, float] | None:
+    """The least and the largest finite number of a column; None where it holds categories, which have no order."""
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        return None
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     values = values[np.isfinite(values)]
     return (float(values.min()), float(values.max())) if len(values) else (-1.0, 1.0)
 
 
-def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, float] | None) -> list:
-    """What `standardized_gap` needs of a column: for each attribute an object whose method `plus` adds that of other rows.
+def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, float] | None) -> list[list]:
+    """What `standardized_gap` needs of a column: for each attribute objects whose method `plus` adds those of other rows.
 
     Parameters
     ----------
@@ -90,44 +92,37 @@ def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, fl
     cells : iterable of Cells
         One for each attribute.
     ends : tuple of float, or None
-        The ends of the numbers of all rows or of a sample, between which those of all parts are measured; infinite ones lie
-        there. None: the values are categories, which have no order.
+        As `ends_of` returns them for all rows or for a sample: the numbers of all parts are measured between these, and infinite
+        ones lie there.
     """
     if ends is None:
         codes, categories = pd.factorize(column, use_na_sentinel=False)
         index = pd.Index(np.asarray(categories, dtype=object))
-        return [CategorySums(pd.DataFrame(_by_category(codes, one), index=index)) for one in cells]
+        return [[CategorySums(pd.DataFrame(_by_category(codes, one), index=index))] for one in cells]
     values, marks = _numbers(column, ends)
     largest = max(*map(abs, ends), 1e-300)  # neither squares nor differences overflow
     low, high = (end / largest for end in ends)
     values = (values / largest - low) / ((high - low) or 1.0)
-    return [NumberSums(one.sums(marks), one.sums(values[:, None])) for one in cells]
+    return [[one.sums(marks), one.sums(values[:, None])] for one in cells]
 
 
-def standardized_gap(sums: Iterable, attributes: Iterable[Attribute], name) -> Gap:
+def standardized_gap(sums: Iterable[list], attributes: Iterable[Attribute], name) -> Gap:
     """The largest gap that one of the attributes has in a column; a message calls it `name`."""
-    return _largest([Gap(0.0, 0.0), *(of_one.gap(attribute, name) for of_one, attribute in zip(sums, attributes))])
+    pairs = [(one, attribute) for attribute, of_one in zip(attributes, sums) for one in of_one]
+    return _largest(
+        one.gap(attribute, name) if isinstance(one, CategorySums) else _gap_of_numbers(one, attribute)
+        for one, attribute in pairs
+    )
 
 
-class NumberSums(NamedTuple):
-    """Of a column of numbers: of the indicators of its missing values and infinities, and of its values."""
-
-    marks: Sums
-    values: Sums
-
-    def plus(self, other: NumberSums) -> NumberSums:
-        return NumberSums(*(one.plus(another) for one, another in zip(self, other)))
-
-    def gap(self, attribute: Attribute, name) -> Gap:
-        """That of `Difference`: of two groups' means, or along one standard deviation of a number, or between its bins."""
-        most, gaps = 1.0 if attribute.is_numeric else np.inf, [Gap(0.0, 0.0)]  # a correlation, up to rounding
-        for sums in self:
-            units = sums.deviations
-            if (units > 0).any():
-                difference, units = Difference.of_sums(attribute, sums), np.where(units > 0, units, np.inf)
-                found = (difference.gaps / units, difference.raw_gaps / units)
-                gaps.append(Gap(*(min(float(one.max()), most) for one in found)))
-        return _largest(gaps)
+def _gap_of_numbers(sums: Sums, attribute: Attribute) -> Gap:
+    """That of `Difference`: of two groups' means, or along one standard deviation of a number, or between its bins."""
+    units = sums.deviations
+    if not (units > 0).any():
+        return Gap(0.0, 0.0)
+    difference, units = Difference.of_sums(attribute, sums), np.where(units > 0, units, np.inf)
+    most = 1.0 if attribute.is_numeric else np.inf  # a correlation, up to rounding
+    return Gap(*(min(float((gaps / units).max()), most) for gaps in (difference.gaps, difference.raw_gaps)))
 
 
 class CategorySums(NamedTuple):
@@ -175,20 +170,20 @@ def _by_category(codes: np.ndarray, cells: Cells) -> np.ndarray:
 # Distances of distributions, from the rows themselves
 
 
-def ks_gap(column: pd.Series, attributes: Iterable[Attribute], *, is_categorical: bool, name) -> Gap:
+def ks_gap(column: pd.Series, attributes: Iterable[Attribute], name) -> Gap:
     """The largest Kolmogorov-Smirnov distance of two groups in a column, or total variation distance in one of categories.
 
     A number makes two groups in two ways: rows above its median and the others, and rows far from its median and the others.
     """
-    gaps = [Gap(0.0, 0.0)]
+    gaps, ends = [Gap(0.0, 0.0)], ends_of(column)
     for attribute in attributes:
         rows = np.flatnonzero(attribute.is_known)
-        if is_categorical:
+        if ends is None:
             codes, attribute = pd.factorize(column.iloc[rows], use_na_sentinel=False)[0], attribute.take(rows)
             _warn_of_rare_categories(_counts(codes, attribute.as_groups().values), attribute, name)
             gaps.append(_distance(codes, attribute, is_ordered=False))
             continue
-        values, marks = _numbers(column.iloc[rows], ends_of(column))
+        values, marks = _numbers(column.iloc[rows], ends)
         present = ~np.isnan(values)
         gaps += [_distance(mark, attribute.take(rows)) for mark in marks.T if np.ptp(mark) > 0]
         if present.any():

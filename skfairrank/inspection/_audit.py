@@ -155,10 +155,7 @@ def audit(
         weight = queries.weights(query_weight)
     else:
         if metric is not None and hypotheticals is None and X_hypothetical is None:
-            raise ValueError(
-                "metric looks for each query's nearest other query, which may lie in another partition of the Dask collections: "
-                "give hypotheticals or X_hypothetical, or audit a sample in memory."
-            )
+            raise ValueError("metric finds no neighbours in other partitions of Dask collections: give hypotheticals.")
         found = ByPartition(_columns, given, query_weight)
         queries, weight, parts = found.queries, found.weight, [columns for columns, _ in found.results]
         columns = {

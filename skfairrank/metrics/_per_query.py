@@ -37,7 +37,7 @@ def metric_of_queries(function=None, *, is_mean=True):
         if not any(is_dask(value) for value in (*args, *kwargs.values())):
             return checked(*args, **kwargs)
         if not is_mean or kwargs.get("target") is not None:
-            return checked(*map(in_memory, args), **in_memory(kwargs))
+            return checked(*in_memory(args), **in_memory(kwargs))
         arguments = signature.bind(*args, **kwargs).arguments
         reduce, weight = arguments.pop("reduce", "mean"), arguments.pop("query_weight", None)
         found = ByPartition(functools.partial(metric, reduce=PerQuery), arguments, weight)

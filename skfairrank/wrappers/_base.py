@@ -215,8 +215,7 @@ def as_rows(X):
     """
     if is_dask(X):
         raise TypeError(
-            "X is a collection of Dask, which QueryRanker and GapBoostingRanker take around lightgbm.DaskLGBMRanker(). Other "
-            "rankers fit a sample in memory, sample.compute(), and score by X.map_partitions(ranker.predict)."
+            "X is a collection of Dask: fit a sample in memory, and score by X.map_partitions(ranker.predict)."
         )
     if hasattr(X, "tocsr"):
         X = sparse.csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays

@@ -76,16 +76,16 @@ class DaskRows:
         Parameters
         ----------
         function : callable
-            Gets the partition's X and `of_rows`, and returns a list of them for each column of X.
+            Gets the partition's X and `of_rows`, and returns lists of them, and of lists.
         of_rows : list of tuple of (ndarray of shape (n_rows,) or None)
         """
         parts = zip(*(list(zip(*map(self.split, arrays))) for arrays in of_rows))
         given = {"X": self.X, "of_rows": self.client.scatter(list(parts))}
-        found = run_on_partitions(function, given, constants, self.client)
-        return [
-            [functools.reduce(lambda one, other: one.plus(other), parts) for parts in zip(*of_column)]
-            for of_column in zip(*found)
-        ]
+        return functools.reduce(_plus, run_on_partitions(function, given, constants, self.client))
+
+
+def _plus(one, other):
+    return one.plus(other) if hasattr(one, "plus") else [_plus(*pair) for pair in zip(one, other)]
 
 
 def _sizes(X, y, qid) -> np.ndarray:

@@ -289,22 +289,17 @@ class GapBoostingRanker(QueryRanker):
         )
         if self.gap == "ks":
             few = [one.take(rows) for one in differing]
-            found = [
-                ks_gap(column, few, is_categorical=is_categorical, name=name)
-                for name, column, is_categorical in seen(sample)
-            ]
-            return np.transpose(found)
+            return np.transpose([ks_gap(column, few, name) for column, name in zip(seen(sample), self._column_names)])
         of_rows = [class_and_number(one) for one in differing]
-        settings = {
-            "n_classes": [int(classes.max()) + 1 for classes, _ in of_rows],
-            "ends": [None if is_categorical else ends_of(column) for _, column, is_categorical in seen(sample)],
-            "seen": seen,
-        }
-        sums = X.total(_sums, of_rows, **settings) if isinstance(X, DaskRows) else _sums(X, of_rows, **settings)
+        n_classes, ends = [int(classes.max()) + 1 for classes, _ in of_rows], [ends_of(one) for one in seen(sample)]
+        if isinstance(X, DaskRows):
+            sums = X.total(_sums, of_rows, n_classes=n_classes, ends=ends, seen=seen)
+        else:
+            sums = _sums(X, of_rows, n_classes, ends, seen)
         return np.transpose([standardized_gap(one, differing, name) for one, name in zip(sums, self._column_names)])
 
 
 def _sums(X, of_rows, n_classes, ends, seen) -> list:
     """For each column of X what its gap needs, of these rows."""
     cells = [Cells(classes, number, n) for (classes, number), n in zip(of_rows, n_classes)]
-    return [column_sums(column, cells, ends=one) for (_, column, _), one in zip(seen(X), ends)]
+    return [column_sums(column, cells, one) for column, one in zip(seen(X), ends)]

@@ -259,15 +259,10 @@ def columns_of(X, absent: float = 0.0) -> Iterator[pd.Series]:
         yield pd.Series(column.to_numpy(np.float64, na_value=np.nan)) if is_number else column
 
 
-def seen_columns(library: Library, parameters: dict, named: set, names: list, X) -> Iterator[tuple]:
-    """For each column of X its name, itself as trees see it, and whether it is one of categories.
-
-    `named` are the names and positions of those that the model is told to take for categories.
-    """
+def seen_columns(library: Library, parameters: dict, named: set, names: list, X) -> Iterator[pd.Series]:
+    """The columns of X as trees see them; those `named`, by name or position, are categories."""
     for j, (name, column) in enumerate(zip(names, columns_of(X, library.absent))):
-        is_named = bool(named & {j, name})
-        column = column if is_named else library.as_seen(column, parameters)
-        yield name, column, is_named or not pd.api.types.is_numeric_dtype(column.dtype)
+        yield column.astype("category") if named & {j, name} else library.as_seen(column, parameters)
 
 
 class CatBoost(Library):
