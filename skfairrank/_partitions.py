@@ -21,13 +21,6 @@ def is_dask(value) -> bool:
     return any(map(is_dask, value.values())) if isinstance(value, Mapping) else hasattr(value, "to_delayed")
 
 
-def in_memory(values):
-    """Tables and columns in the place of collections, in a tuple or dict too."""
-    import dask
-
-    return dask.compute(values)[0]
-
-
 def run_on_partitions(function: Callable, rows: dict, constants: dict, client=None) -> list:
     """What a function returns for each partition.
 

@@ -151,7 +151,7 @@ def test_gaps_and_trees_of_rows_on_workers_are_those_in_memory(client, gap):
         ({"table": in_partitions(ends=(161, 240))}, "Query 'q20' has rows in several partitions"),
         (
             {"table": in_partitions(ROWS.iloc[[8, *range(8), *range(9, 400)]])},
-            "of query 'q01' are not beside each other",
+            "query 'q01' are not beside each other",
         ),
         ({"y": in_partitions(ends=(240, 320))["y"]}, "inconsistent numbers of samples"),
         ({"y": in_partitions(ends=(240,))["y"]}, "Collections differ in their partitions"),

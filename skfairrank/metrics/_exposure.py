@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skfairrank._checks import warn_caller
+from skfairrank._checks import names_queries, warn_caller
 from skfairrank._kernels.ranking import mean_hinge_over_pairs
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank.metrics._per_query import PerQuery, Ranked, metric_of_queries
+from skfairrank.metrics._per_query import PerQuery, Ranked, mean_over_queries
 from skfairrank.policies import Deterministic, descending_order, sorting_work
 from skfairrank.utilities import discounts
 
@@ -20,7 +20,7 @@ from skfairrank.utilities import discounts
 SMALLEST_MERIT = 2.0**-330
 
 
-@metric_of_queries
+@mean_over_queries
 def group_exposure_disparity(
     y,
     s,
@@ -189,7 +189,7 @@ def _resolution(y: np.ndarray) -> float:
     return float(np.finfo(kinds[0]).eps)
 
 
-@metric_of_queries
+@mean_over_queries
 def group_exposure_difference(
     s,
     *,
@@ -268,7 +268,7 @@ def exposure_difference(group, exposure, queries: Queries) -> PerQuery:
     return PerQuery(values, n_present > 1, "group_exposure_difference", reason, is_selective=True)
 
 
-@metric_of_queries
+@mean_over_queries
 def individual_exposure_disparity(
     y,
     s,
@@ -346,7 +346,7 @@ def individual_exposure_disparity(
     return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
 
 
-@metric_of_queries
+@mean_over_queries
 def expected_exposure_loss(
     y,
     s,
@@ -421,7 +421,7 @@ def expected_exposure_loss(
     return per_query.weighted(queries.weights(query_weight)).reduced(reduce)
 
 
-@metric_of_queries(is_mean=False)
+@names_queries
 def attention_inequity(
     y,
     s,

@@ -7,13 +7,12 @@ import math
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skfairrank._checks import check_relevance, check_scores, warn_caller
+from skfairrank._checks import check_relevance, check_scores, names_queries, warn_caller
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_groups
-from skfairrank.metrics._per_query import metric_of_queries
 
 
-@metric_of_queries(is_mean=False)
+@names_queries
 def group_pairwise_accuracy(y, s, *, qid, sensitive_features, unknown_groups="error", query_weight=None):
     r"""How often a row of a group is above a less relevant row of another group, for each group (Beutel et al. 2019).
 
@@ -76,7 +75,7 @@ def group_pairwise_accuracy(y, s, *, qid, sensitive_features, unknown_groups="er
     return dict(zip(labels.tolist(), shares.tolist(), strict=True))
 
 
-@metric_of_queries(is_mean=False)
+@names_queries
 def group_pairwise_accuracy_difference(y, s, *, qid, sensitive_features, unknown_groups="error", query_weight=None):
     """Largest minus smallest `group_pairwise_accuracy` of the groups.
 

@@ -15,29 +15,25 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import _num_samples
 
 from skfairrank._checks import check_relevance, check_scores, names_queries, warn_caller
-from skfairrank._partitions import ByPartition, in_memory, is_dask
+from skfairrank._partitions import ByPartition, is_dask
 from skfairrank._queries import Queries
 from skfairrank._sensitive import check_groups
 from skfairrank.policies import make_policy
 from skfairrank.utilities import discounts
 
 
-def metric_of_queries(function=None, *, is_mean=True):
-    """Decorate a metric: it names `qid` (`names_queries`), and takes Dask collections whose partitions hold whole queries.
+def mean_over_queries(function):
+    """Decorate a metric: it names `qid` (`names_queries`), and measures Dask collections partition by partition, where they lie.
 
-    A mean over queries is measured partition by partition, where they lie. Of other metrics the columns are brought together
-    here; so where groups have a `target`, since some may be missing in a partition.
+    Partitions hold whole queries. Where groups have a `target`, of which some may be missing in a partition, and by metrics that
+    are no mean over queries, the columns are brought together here, since they are read as arrays.
     """
-    if function is None:
-        return functools.partial(metric_of_queries, is_mean=is_mean)
     checked, signature = names_queries(function), inspect.signature(function)
 
     @functools.wraps(checked)
     def metric(*args, **kwargs):
-        if not any(is_dask(value) for value in (*args, *kwargs.values())):
+        if kwargs.get("target") is not None or not any(is_dask(value) for value in (*args, *kwargs.values())):
             return checked(*args, **kwargs)
-        if not is_mean or kwargs.get("target") is not None:
-            return checked(*in_memory(args), **in_memory(kwargs))
         arguments = signature.bind(*args, **kwargs).arguments
         reduce, weight = arguments.pop("reduce", "mean"), arguments.pop("query_weight", None)
         found = ByPartition(functools.partial(metric, reduce=PerQuery), arguments, weight)

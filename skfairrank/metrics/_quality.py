@@ -9,14 +9,14 @@ from skfairrank._checks import check_scores, warn_caller
 from skfairrank._kernels.ranking import inversions
 from skfairrank._queries import Queries
 from skfairrank._threads import over_queries
-from skfairrank.metrics._per_query import PerQuery, Ranked, metric_of_queries
+from skfairrank.metrics._per_query import PerQuery, Ranked, mean_over_queries
 from skfairrank.policies import descending_order, expected_utility, sorting_work
 from skfairrank.utilities import NDCG, make_utility, relative_gains
 
 _NOTHING_RELEVANT = "they have no relevant row"
 
 
-@metric_of_queries
+@mean_over_queries
 def ndcg_score(
     y,
     s,
@@ -103,7 +103,7 @@ def ndcg_score(
     return _utility("ndcg_score", ranked, y, NDCG(k, gain), query_weight, replace_undefined_by, reduce)
 
 
-@metric_of_queries
+@mean_over_queries
 def stochastic_ndcg_score(
     y,
     s,
@@ -162,7 +162,7 @@ def stochastic_ndcg_score(
     return _utility("stochastic_ndcg_score", ranked, y, NDCG(k, gain), query_weight, replace_undefined_by, reduce)
 
 
-@metric_of_queries
+@mean_over_queries
 def utility_score(
     y,
     s,
@@ -270,7 +270,7 @@ def warn_unless_order_matters(y: np.ndarray, queries: Queries, metric: str) -> N
         )
 
 
-@metric_of_queries
+@mean_over_queries
 def kendall_tau_score(s1, s2, *, qid, query_weight=None, reduce="mean"):
     r"""Kendall's tau between the rankings by two scores, averaged over queries (Bower et al. 2021, appendix B).
 

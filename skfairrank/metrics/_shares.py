@@ -11,11 +11,11 @@ from numbers import Integral
 import numpy as np
 
 from skfairrank._random import as_generator
-from skfairrank.metrics._per_query import PerQuery, Ranked, metric_of_queries
+from skfairrank.metrics._per_query import PerQuery, Ranked, mean_over_queries
 from skfairrank.utilities import discounts
 
 
-@metric_of_queries
+@mean_over_queries
 def group_ndkl(
     s,
     *,
@@ -90,7 +90,7 @@ def group_ndkl(
     return shares.reduced(total / np.where(weight > 0, weight, np.nan), "group_ndkl", query_weight, reduce)
 
 
-@metric_of_queries
+@mean_over_queries
 def group_skew(
     s,
     *,
@@ -165,7 +165,7 @@ def group_skew(
     return shares.reduced(values, "group_skew", query_weight, reduce)
 
 
-@metric_of_queries
+@mean_over_queries
 def attention_weighted_rank_fairness(
     s,
     *,

@@ -214,9 +214,7 @@ def as_rows(X):
         If it has not two dimensions, or no rows or columns.
     """
     if is_dask(X):
-        raise TypeError(
-            "X is a collection of Dask: fit a sample in memory, and score by X.map_partitions(ranker.predict)."
-        )
+        raise TypeError("X is a collection of Dask: fit a sample in memory, score by X.map_partitions(ranker.predict).")
     if hasattr(X, "tocsr"):
         X = sparse.csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays
         if not X.has_canonical_format:  # libraries take one of several entries in one place for all of them

@@ -23,6 +23,7 @@ class DaskRows:
     Parameters
     ----------
     X, y, qid : collections of Dask
+    sensitive_features : table or column in memory or of Dask, or None
     client : distributed.Client or None
         None: the default one.
 
@@ -34,9 +35,11 @@ class DaskRows:
         In sorted order of the ids.
     group : Dask array of int
         The sizes of the queries, partition by partition.
+    sensitive_features : table, column or None
+        In this process.
     """
 
-    def __init__(self, X, y, qid, client):
+    def __init__(self, X, y, qid, sensitive_features, client):
         import dask.array
         from distributed import default_client
 
@@ -44,18 +47,18 @@ class DaskRows:
         for name, kind in X.dtypes.items() if hasattr(X, "columns") else ():
             if isinstance(kind, pd.CategoricalDtype) and not X[name].cat.known:
                 raise ValueError(
-                    f"Dask does not know the categories of column {name!r}, and partitions may number them differently: "
-                    f"X.categorize([{name!r}]) looks for them."
+                    f"Dask does not know the categories of column {name!r}: X.categorize() looks for them."
                 )
         self.client, rows = client, {"X": whole_rows(X), "y": y, "qid": qid}
         rows = {name: client.persist(one) if is_dask(one) else one for name, one in rows.items()}
         found = ByPartition(_sizes, rows, client=client)
         if len(found.results) < X.npartitions:
             raise ValueError(
-                "X has partitions without rows, with which LightGBM may hang: X.repartition(...) joins them."
+                "X has partitions without rows, with which LightGBM may hang: repartition all collections."
             )
         self.X, self.y, self.queries, sizes = rows["X"], rows["y"], found.queries, found.results
         self.shape, self._n_rows = (self.queries.n_rows, X.shape[1]), [int(part.sum()) for part in sizes]
+        (self.sensitive_features,) = dask.compute(sensitive_features, scheduler=client)
         self.group = dask.array.from_array(np.concatenate(sizes), chunks=(tuple(map(len, sizes)),))
 
     def split(self, values: np.ndarray | None) -> list:
@@ -96,8 +99,7 @@ def _sizes(X, y, qid) -> np.ndarray:
     if len(starts) > queries.n_queries:
         name = queries.name(int(np.argmax(np.bincount(queries.codes[starts]) > 1)))
         raise ValueError(
-            f"The rows of query {name} are not beside each other in their partition, as LightGBM wants them: sort partitions by "
-            "the query ids, as frame.set_index(...) by their column does."
+            f"Rows of query {name} are not beside each other in their partition: sort each by the query ids."
         )
     return np.diff(np.append(starts, queries.n_rows))
 

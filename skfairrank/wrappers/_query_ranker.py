@@ -13,7 +13,6 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skfairrank._checks import names_queries
-from skfairrank._partitions import in_memory, is_dask
 from skfairrank.metrics._predictions import scoring_method
 from skfairrank.wrappers._base import (
     Wrapper,
@@ -129,7 +128,7 @@ class QueryRanker(Wrapper):
         NotFittedError
             If the model to go on from is not fitted.
         """
-        if is_dask(X) and hasattr(self.estimator, "to_local"):
+        if hasattr(self.estimator, "to_local"):  # an estimator of lightgbm.dask
             return self._fit_on_workers(X, y, qid, sensitive_features, fit_params)
         X, y, queries = self._check_training_data(X, y, qid)
         estimator: Any = clone(self.estimator)
@@ -167,11 +166,11 @@ class QueryRanker(Wrapper):
     def _fit_on_workers(self, X, y, qid, sensitive_features, arguments: dict):
         """LightGBM's distributed training on Dask collections, whose partitions hold whole queries."""
         estimator: Any = clone_with_client(self.estimator)
+        rows = DaskRows(X, y, qid, sensitive_features, estimator.client)
         validate_data(self, without_rows(X), skip_check_array=True)
-        rows = DaskRows(X, y, qid, estimator.client)
         if query_argument(estimator) is not None:
             arguments = arguments | {"group": rows.group}
-        arguments = self._prepared(estimator, rows, arguments, in_memory(sensitive_features), rows.queries)
+        arguments = self._prepared(estimator, rows, arguments, rows.sensitive_features, rows.queries)
         self.estimator_ = estimator.fit(rows.X, rows.y, **arguments)
         self.n_queries_ = rows.queries.n_queries
         return self
