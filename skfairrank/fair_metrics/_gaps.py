@@ -18,7 +18,7 @@ from skfairrank._checks import warn_caller
 from skfairrank._sensitive import Attribute
 from skfairrank.fair_metrics._differences import Difference, Sums, bins_of, less_error
 
-__all__ = ["Cells", "class_and_number", "column_sums", "ends_of", "ks_gap", "standardized_gap"]
+__all__ = ["Cells", "added", "class_and_number", "column_sums", "ends_of", "ks_gap", "standardized_gap"]
 
 # Chance alone makes groups differ in the shares of categories. Above this total variation distance it is told.
 _BY_CHANCE = 0.1
@@ -82,7 +82,7 @@ def ends_of(column: pd.Series) -> tuple[float, float] | None:
 
 
 def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, float] | None) -> list[list]:
-    """What `standardized_gap` needs of a column: for each attribute objects whose method `plus` adds those of other rows.
+    """What `standardized_gap` needs of a column, for each attribute; `added` adds that of other rows.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, fl
     if ends is None:
         codes, categories = pd.factorize(column, use_na_sentinel=False)
         index = pd.Index(np.asarray(categories, dtype=object))
-        return [[CategorySums(pd.DataFrame(_by_category(codes, one), index=index))] for one in cells]
+        return [[pd.DataFrame(_by_category(codes, one), index=index)] for one in cells]
     values, marks = _numbers(column, ends)
     largest = max(*map(abs, ends), 1e-300)  # neither squares nor differences overflow
     low, high = (end / largest for end in ends)
@@ -106,11 +106,20 @@ def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, fl
     return [[one.sums(marks), one.sums(values[:, None])] for one in cells]
 
 
+def added(one, other):
+    """The sums over two parts of the rows, in lists of any depth."""
+    if isinstance(one, Sums):
+        return one.plus(other)
+    if isinstance(one, pd.DataFrame):
+        return pd.concat([one, other]).groupby(level=0, sort=False, dropna=False).sum()
+    return [added(*pair) for pair in zip(one, other)]
+
+
 def standardized_gap(sums: Iterable[list], attributes: Iterable[Attribute], name) -> Gap:
     """The largest gap that one of the attributes has in a column; a message calls it `name`."""
     pairs = [(one, attribute) for attribute, of_one in zip(attributes, sums) for one in of_one]
     return _largest(
-        one.gap(attribute, name) if isinstance(one, CategorySums) else _gap_of_numbers(one, attribute)
+        _gap_of_numbers(one, attribute) if isinstance(one, Sums) else _gap_of_categories(one, attribute, name)
         for one, attribute in pairs
     )
 
@@ -125,41 +134,33 @@ def _gap_of_numbers(sums: Sums, attribute: Attribute) -> Gap:
     return Gap(*(min(float((gaps / units).max()), most) for gaps in (difference.gaps, difference.raw_gaps)))
 
 
-class CategorySums(NamedTuple):
-    """Of a column of categories: for each the rows of each class, and the sums of their numbers and of the squares of these."""
+def _gap_of_categories(sums: pd.DataFrame, attribute: Attribute, name) -> Gap:
+    """That of the indicator of those categories which tell two groups apart best.
 
-    table: pd.DataFrame
-
-    def plus(self, other: CategorySums) -> CategorySums:
-        both = pd.concat([self.table, other.table])
-        return CategorySums(both.groupby(level=0, sort=False, dropna=False).sum())
-
-    def gap(self, attribute: Attribute, name) -> Gap:
-        """That of the indicator of those categories which tell two groups apart best.
-
-        Their share differs by the total variation distance of the two groups; it is divided by the standard deviation of the
-        indicator. So a column of two categories has the gap of the same column written as 0 and 1. Of a number: the root of the
-        share of its variance that lies between categories (the correlation ratio), and the largest correlation of scores of the
-        categories and of ten bins of the number; each less the value that chance alone would give it.
-        """
-        table = self.table.to_numpy(np.float64)
-        table = table[table[:, :-2].sum(axis=1) > 0]
-        counts, of_number = table[:, :-2], table[:, -2:]
-        counts = counts[:, counts.sum(axis=0) > 0]
-        _warn_of_rare_categories(counts, attribute, name)
-        if attribute.is_numeric:
-            return _correlation_of_categories(counts, of_number)
-        members = counts.sum(axis=0)
-        shares, overall = counts / members, counts.sum(axis=1) / counts.sum()
-        distances, units = [], []
-        for a, b in _pairs(len(members)):
-            share = float(overall[shares[:, a] > shares[:, b]].sum())
-            units.append(float(np.sqrt(share * (1 - share))) if 0 < share < 1 else np.inf)
-            distances.append(_total_variation(shares[:, a], shares[:, b]))
-        return _largest_of_pairs(distances, _chance(counts, members), units)
+    Their share differs by the total variation distance of the two groups; it is divided by the standard deviation of the
+    indicator. So a column of two categories has the gap of the same column written as 0 and 1. Of a number: the root of the
+    share of its variance that lies between categories (the correlation ratio), and the largest correlation of scores of the
+    categories and of ten bins of the number; each less the value that chance alone would give it.
+    """
+    table = sums.to_numpy()
+    table = table[table[:, :-2].sum(axis=1) > 0]
+    counts, of_number = table[:, :-2], table[:, -2:]
+    counts = counts[:, counts.sum(axis=0) > 0]
+    _warn_of_rare_categories(counts, attribute, name)
+    if attribute.is_numeric:
+        return _correlation_of_categories(counts, of_number)
+    members = counts.sum(axis=0)
+    shares, overall = counts / members, counts.sum(axis=1) / counts.sum()
+    distances, units = [], []
+    for a, b in _pairs(len(members)):
+        share = float(overall[shares[:, a] > shares[:, b]].sum())
+        units.append(float(np.sqrt(share * (1 - share))) if 0 < share < 1 else np.inf)
+        distances.append(_total_variation(shares[:, a], shares[:, b]))
+    return _largest_of_pairs(distances, _chance(counts, members), units)
 
 
 def _by_category(codes: np.ndarray, cells: Cells) -> np.ndarray:
+    """For each category the rows of each class, and the sums of their numbers and of the squares of these."""
     table, codes = np.zeros((codes.max(initial=-1) + 1, cells.n_classes + 2)), codes[cells.rows]
     np.add.at(table, (codes, cells.classes), 1.0)
     for column, values in ((-2, cells.number), (-1, cells.number**2)):

@@ -1,7 +1,8 @@
 """Metrics of rankings with queries, and the same metrics as scikit-learn scorers.
 
 Every metric takes `qid`, one query id per row in any order, computes a value for each query, and averages over queries
-(``reduce="mean"``) or returns the values (``reduce=None``).
+(``reduce="mean"``) or returns the values (``reduce=None``). Collections of Dask, whose partitions hold whole queries, are
+measured partition by partition; policies that draw rankings take other random numbers there than in memory.
 """
 
 from skfairrank.metrics._exposure import (

@@ -31,8 +31,6 @@ def ranking_scores(estimator, X, *, qid=None, sensitive_features=None) -> np.nda
     ValueError
         If the estimator has no method that gives one number per row, or is a classifier of text or of several classes.
     """
-    if hasattr(estimator, "to_local"):  # LightGBM's estimators of Dask predict collections alone
-        estimator = estimator.to_local()
     scores = np.asarray(
         call_with_metadata(estimator, scoring_method(estimator), X, qid=qid, sensitive_features=sensitive_features)
     )

@@ -65,17 +65,20 @@ class Wrapper(RankingMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of float, shape (n_rows,)
-            What the fitted model predicts. Of a collection of Dask a Dask array, which is computed when it is used, by a model
-            that was fitted on Dask collections.
+            What the fitted model predicts. Of a collection of Dask a Dask array, which is computed when it is used.
         """
-        return self._inner_scores(X)
+        if not is_dask(X):
+            return self._inner_scores(X)
+        if hasattr(X, "map_blocks"):
+            return whole_rows(X).map_blocks(self._scores_of_part, drop_axis=1, meta=np.zeros(0))
+        return X.map_partitions(lambda part: pd.Series(self._scores_of_part(part)), meta=pd.Series(dtype=float)).values
+
+    def _scores_of_part(self, X) -> np.ndarray:
+        return self._inner_scores(X) if len(X) else np.zeros(0)
 
     def _inner_scores(self, X, *, qid=None, sensitive_features=None) -> np.ndarray:
         """Scores of the fitted estimator."""
         check_is_fitted(self, "estimator_")
-        if is_dask(X) and hasattr(self.estimator_, "to_local"):
-            validate_data(self, without_rows(X), reset=False, skip_check_array=True)
-            return self.estimator_.predict(whole_rows(X))
         X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         X = as_known(X, self.estimator_)
@@ -214,7 +217,9 @@ def as_rows(X):
         If it has not two dimensions, or no rows or columns.
     """
     if is_dask(X):
-        raise TypeError("X is a collection of Dask: fit a sample in memory, score by X.map_partitions(ranker.predict).")
+        raise TypeError(
+            "X is a collection of Dask: fit a sample in memory, sample.compute(); predict takes X as it is."
+        )
     if hasattr(X, "tocsr"):
         X = sparse.csr_matrix(X)  # neither LightGBM nor CatBoost knows sparse arrays
         if not X.has_canonical_format:  # libraries take one of several entries in one place for all of them
@@ -232,11 +237,6 @@ def as_rows(X):
         what = "sample" if X.shape[0] == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
     return X
-
-
-def without_rows(X):
-    """A table with the columns of a collection of Dask."""
-    return X._meta if hasattr(X, "columns") else np.zeros((0, X.shape[1]))
 
 
 def in_native_order(values: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from skfairrank._partitions import ByPartition, is_dask, run_on_partitions, whole_rows
 from skfairrank._queries import Queries
+from skfairrank.fair_metrics._gaps import added
 from skfairrank.wrappers._base import as_labels, take
 
 #: Rows of which what can't be had by sums is measured.
@@ -52,7 +53,7 @@ class DaskRows:
         self.client, rows = client, {"X": whole_rows(X), "y": y, "qid": qid}
         rows = {name: client.persist(one) if is_dask(one) else one for name, one in rows.items()}
         found = ByPartition(_sizes, rows, client=client)
-        if len(found.results) < X.npartitions:
+        if len(found.results) < rows["X"].npartitions:
             raise ValueError(
                 "X has partitions without rows, with which LightGBM may hang: repartition all collections."
             )
@@ -74,21 +75,17 @@ class DaskRows:
         return pd.concat(parts) if isinstance(parts[0], pd.DataFrame) else np.concatenate(parts), chosen
 
     def total(self, function, of_rows: list[tuple], **constants) -> list:
-        """The sums over partitions of the objects that a function returns, by their method `plus`.
+        """What a function returns for each partition, `added`.
 
         Parameters
         ----------
         function : callable
-            Gets the partition's X and `of_rows`, and returns lists of them, and of lists.
+            Gets the partition's X and `of_rows`, and returns sums in lists.
         of_rows : list of tuple of (ndarray of shape (n_rows,) or None)
         """
         parts = zip(*(list(zip(*map(self.split, arrays))) for arrays in of_rows))
         given = {"X": self.X, "of_rows": self.client.scatter(list(parts))}
-        return functools.reduce(_plus, run_on_partitions(function, given, constants, self.client))
-
-
-def _plus(one, other):
-    return one.plus(other) if hasattr(one, "plus") else [_plus(*pair) for pair in zip(one, other)]
+        return functools.reduce(added, run_on_partitions(function, given, constants, self.client))
 
 
 def _sizes(X, y, qid) -> np.ndarray:

@@ -37,7 +37,7 @@ class GapBoostingRanker(QueryRanker):
 
     Parameters
     ----------
-    estimator : LGBMRanker, CatBoostRanker or XGBRanker
+    estimator : LGBMRanker, DaskLGBMRanker, CatBoostRanker or XGBRanker
         Or a regressor of these libraries, a pointwise ranker. XGBoost can't weigh gains, only the draw of columns: see Notes.
     strength : float, default=5.0
         How much a gap costs, >= 0. 0 is the plain model, bit for bit.
@@ -94,6 +94,11 @@ class GapBoostingRanker(QueryRanker):
     **XGBoost** takes ``feature_weights`` only for sampling columns: they change how often a column may be split, not what a split
     is worth, and weights below 1e-6 count as 1e-6. So the model must sample columns (``colsample_bynode=0.5``, for example; also
     by level or by tree), else it is refused. The user guide has what that is worth.
+
+    **Rows on several machines**: with ``lightgbm.DaskLGBMRanker()`` X, y and `qid` are collections of Dask whose partitions hold
+    whole queries, as for `QueryRanker`. `sensitive_features` come to this process, and their codes go to the workers. Standardized
+    gaps are made of sums over the rows of each partition, and are those of the same rows in memory. ``gap="ks"``, and what
+    warnings look at, are measured on 100,000 rows drawn by a fixed seed (all, where there are no more), which come here too.
 
     The gaps are those of the training rows. A column whose gap is small, and which gives the group away only together with
     another one, keeps its weight; and so does a column that differs within groups in ways that no gap of groups shows.

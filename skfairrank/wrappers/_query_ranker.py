@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from typing import Any
 
 from sklearn.base import _fit_context, clone
@@ -23,7 +24,6 @@ from skfairrank.wrappers._base import (
     fit_with_metadata,
     library_of,
     sorted_argument,
-    without_rows,
 )
 from skfairrank.wrappers._dask import DaskRows, clone_with_client
 from skfairrank.wrappers._library import of_queries
@@ -69,6 +69,9 @@ class QueryRanker(Wrapper):
 
     Each `fit` trains a fresh clone of the model, unless the model says ``warm_start=True`` or `fit` gets a fitted model to
     go on from, as LightGBM's and CatBoost's `init_model` or XGBoost's `xgb_model`.
+
+    ``lightgbm.DaskLGBMRanker()`` trains on collections of Dask, from one Dask DataFrame, where partitions hold whole queries
+    whose rows are beside each other (checked). Further arguments of `fit` are its own; `estimator_` is what its `to_local` gives.
 
     In a pipeline the adapter is the last step, ``make_pipeline(StandardScaler(), QueryRanker(LGBMRanker()))``. CatBoost's
     `cat_features` must be a tuple in its constructor: scikit-learn can't clone it with a list.
@@ -167,11 +170,15 @@ class QueryRanker(Wrapper):
         """LightGBM's distributed training on Dask collections, whose partitions hold whole queries."""
         estimator: Any = clone_with_client(self.estimator)
         rows = DaskRows(X, y, qid, sensitive_features, estimator.client)
-        validate_data(self, without_rows(X), skip_check_array=True)
+        validate_data(self, X._meta if hasattr(X, "columns") else X, skip_check_array=True)
         if query_argument(estimator) is not None:
             arguments = arguments | {"group": rows.group}
         arguments = self._prepared(estimator, rows, arguments, rows.sensitive_features, rows.queries)
-        self.estimator_ = estimator.fit(rows.X, rows.y, **arguments)
+        with warnings.catch_warnings():  # of what nobody has set
+            warnings.filterwarnings(
+                "ignore" if estimator.n_jobs is None else "default", "Parameter n_jobs will be ignored"
+            )
+            self.estimator_ = estimator.fit(rows.X, rows.y, **arguments).to_local()
         self.n_queries_ = rows.queries.n_queries
         return self
 
