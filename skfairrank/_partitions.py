@@ -41,9 +41,8 @@ def run_on_partitions(function: Callable, rows: dict, constants: dict, client=No
         raise ValueError(
             f"Collections differ in their partitions ({counts}): take all of them from one Dask DataFrame."
         )
-    called = dask.delayed(function, pure=False)
     shared = {name: dask.delayed(value, traverse=False, pure=False) for name, value in constants.items()}
-    tasks = [called(**dict(zip(parts, part)), **shared) for part in zip(*parts.values())]
+    tasks = [dask.delayed(function, pure=False)(**dict(zip(parts, part)), **shared) for part in zip(*parts.values())]
     return list(dask.compute(*tasks) if client is None else client.compute(tasks, sync=True))
 
 
@@ -76,8 +75,7 @@ class ByPartition:
         It takes `qid`, and others of the arguments, by name.
     arguments : dict
         Dask collections among them, as `qid` and `y` must be, come as the partition at hand. `random_state` becomes one for each
-        partition.
-    query_weight : column of Dask, or as metrics take it
+        partition. `query_weight`, of rows or by id, does not come.
     client : distributed.Client, optional
 
     Attributes
@@ -96,11 +94,10 @@ class ByPartition:
         If a query lies in several partitions.
     """
 
-    def __init__(self, function: Callable, arguments: dict, query_weight=None, client=None):
+    def __init__(self, function: Callable, arguments: dict, client=None):
         rows = {name: value for name, value in arguments.items() if name in ("y", "qid") or is_dask(value)}
         constants = {name: value for name, value in arguments.items() if name not in rows} | {"function": function}
-        if is_dask(query_weight):
-            rows["query_weight"] = query_weight
+        query_weight = constants.pop("query_weight", None)
         if constants.get("random_state") is not None:
             rng = as_generator(constants.pop("random_state"))
             rows["random_state"] = rng.integers(2**31, size=len(_parts(rows["qid"], "qid"))).tolist()
@@ -115,8 +112,8 @@ class ByPartition:
         self.order = np.argsort(codes)
         offsets = np.append(0, np.cumsum(np.concatenate(sizes)[self.order]))
         self.queries = Queries(distinct, np.arange(offsets[-1]), offsets, True)
-        is_of_rows = "query_weight" in rows
-        self.weight = self.queries.weights(np.concatenate(weights)[self.order] if is_of_rows else query_weight)
+        of_queries = np.concatenate(weights)[self.order] if "query_weight" in rows else query_weight
+        self.weight = self.queries.weights(of_queries)
 
 
 def _evaluated(function: Callable, qid, query_weight=None, **arguments) -> tuple[Any, ...] | None:

@@ -18,7 +18,7 @@ from skfairrank._checks import warn_caller
 from skfairrank._sensitive import Attribute
 from skfairrank.fair_metrics._differences import Difference, Sums, bins_of, less_error
 
-__all__ = ["Cells", "added", "class_and_number", "column_sums", "ends_of", "ks_gap", "standardized_gap"]
+__all__ = ["added", "class_and_number", "column_sums", "ends_of", "ks_gap", "standardized_gap"]
 
 # Chance alone makes groups differ in the shares of categories. Above this total variation distance it is told.
 _BY_CHANCE = 0.1
@@ -47,31 +47,6 @@ def class_and_number(attribute: Attribute) -> tuple[np.ndarray, np.ndarray | Non
     return classes, number
 
 
-class Cells:
-    """The rows of known class sorted by class, for sums over them.
-
-    Parameters
-    ----------
-    classes : ndarray of int, shape (n_rows,)
-    number : ndarray, shape (n_rows,), or None
-        As `class_and_number` returns them, of all rows or a part of them.
-    n_classes : int
-        Of all rows.
-    """
-
-    def __init__(self, classes: np.ndarray, number: np.ndarray | None, n_classes: int):
-        known = np.flatnonzero(classes >= 0)
-        self.rows, self.n_classes = known[np.argsort(classes[known], kind="stable")], n_classes
-        self.classes = classes[self.rows]
-        self.number = np.zeros(len(self.rows)) if number is None else number[self.rows]
-
-    def sums(self, values: np.ndarray) -> Sums:
-        """Over rows in which all values, shape (n_rows, n), are numbers."""
-        values = values[self.rows]
-        here = ~np.isnan(values).any(axis=1)
-        return Sums.over(values[here], self.classes[here], self.n_classes, self.number[here])
-
-
 def ends_of(column: pd.Series) -> tuple[float, float] | None:
     """The least and the largest finite number of a column; None where it holds categories, which have no order."""
     if not pd.api.types.is_numeric_dtype(column.dtype):
@@ -81,7 +56,7 @@ def ends_of(column: pd.Series) -> tuple[float, float] | None:
     return (float(values.min()), float(values.max())) if len(values) else (-1.0, 1.0)
 
 
-def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, float] | None) -> list[list]:
+def column_sums(column: pd.Series, cells: Iterable[tuple], ends: tuple[float, float] | None) -> list[list]:
     """What `standardized_gap` needs of a column, for each attribute; `added` adds that of other rows.
 
     Parameters
@@ -89,8 +64,8 @@ def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, fl
     column : Series, shape (n_rows,)
         Numbers, bools or categories. What is missing or infinite is looked at as well: the gap of a column is at least that of
         the indicator of its missing values, and of each infinity. Among categories, missing is one more.
-    cells : iterable of Cells
-        One for each attribute.
+    cells : iterable of tuple
+        For each attribute what `class_and_number` returns, of these rows, and the number of classes of all rows.
     ends : tuple of float, or None
         As `ends_of` returns them for all rows or for a sample: the numbers of all parts are measured between these, and infinite
         ones lie there.
@@ -98,12 +73,19 @@ def column_sums(column: pd.Series, cells: Iterable[Cells], ends: tuple[float, fl
     if ends is None:
         codes, categories = pd.factorize(column, use_na_sentinel=False)
         index = pd.Index(np.asarray(categories, dtype=object))
-        return [[pd.DataFrame(_by_category(codes, one), index=index)] for one in cells]
+        return [[pd.DataFrame(_by_category(codes, *one), index=index)] for one in cells]
     values, marks = _numbers(column, ends)
     largest = max(*map(abs, ends), 1e-300)  # neither squares nor differences overflow
     low, high = (end / largest for end in ends)
     values = (values / largest - low) / ((high - low) or 1.0)
-    return [[one.sums(marks), one.sums(values[:, None])] for one in cells]
+    return [[_sums(marks, *one), _sums(values[:, None], *one)] for one in cells]
+
+
+def _sums(values: np.ndarray, classes: np.ndarray, number: np.ndarray | None, n_classes: int) -> Sums:
+    """Over rows of known class in which all values, shape (n_rows, n), are numbers."""
+    rows = np.flatnonzero((classes >= 0) & ~np.isnan(values).any(axis=1))
+    rows = rows[np.argsort(classes[rows], kind="stable")]
+    return Sums.over(values[rows], classes[rows], n_classes, np.zeros(len(rows)) if number is None else number[rows])
 
 
 def added(one, other):
@@ -159,12 +141,12 @@ def _gap_of_categories(sums: pd.DataFrame, attribute: Attribute, name) -> Gap:
     return _largest_of_pairs(distances, _chance(counts, members), units)
 
 
-def _by_category(codes: np.ndarray, cells: Cells) -> np.ndarray:
+def _by_category(codes: np.ndarray, classes: np.ndarray, number: np.ndarray | None, n_classes: int) -> np.ndarray:
     """For each category the rows of each class, and the sums of their numbers and of the squares of these."""
-    table, codes = np.zeros((codes.max(initial=-1) + 1, cells.n_classes + 2)), codes[cells.rows]
-    np.add.at(table, (codes, cells.classes), 1.0)
-    for column, values in ((-2, cells.number), (-1, cells.number**2)):
-        np.add.at(table[:, column], codes, values)
+    table, rows = np.zeros((codes.max(initial=-1) + 1, n_classes + 2)), np.flatnonzero(classes >= 0)
+    np.add.at(table, (codes[rows], classes[rows]), 1.0)
+    if number is not None:
+        np.add.at(table[:, -2:], codes[rows], np.column_stack([number, number**2])[rows])
     return table
 
 

@@ -156,7 +156,7 @@ def audit(
     else:
         if metric is not None and hypotheticals is None and X_hypothetical is None:
             raise ValueError("metric finds no neighbours in other partitions of Dask collections: give hypotheticals.")
-        found = ByPartition(_columns, given, query_weight)
+        found = ByPartition(_columns, given | {"query_weight": query_weight})
         queries, weight, parts = found.queries, found.weight, [columns for columns, _ in found.results]
         columns = {
             name: {column: PerQuery.joined([part[name][column] for part in parts], found.order) for column in row}

@@ -35,8 +35,8 @@ def mean_over_queries(function):
         if kwargs.get("target") is not None or not any(is_dask(value) for value in (*args, *kwargs.values())):
             return checked(*args, **kwargs)
         arguments = signature.bind(*args, **kwargs).arguments
-        reduce, weight = arguments.pop("reduce", "mean"), arguments.pop("query_weight", None)
-        found = ByPartition(functools.partial(metric, reduce=PerQuery), arguments, weight)
+        reduce = arguments.pop("reduce", "mean")
+        found = ByPartition(functools.partial(metric, reduce=PerQuery), arguments)
         return PerQuery.joined(found.results, found.order).weighted(found.weight).reduced(reduce)
 
     return metric

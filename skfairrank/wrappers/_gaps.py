@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfairrank._checks import names_queries, warn_caller
 from skfairrank._sensitive import UNKNOWN_GROUPS, read_attributes
 from skfairrank.fair_metrics._differences import warn_of_small_groups
-from skfairrank.fair_metrics._gaps import Cells, class_and_number, column_sums, ends_of, ks_gap, standardized_gap
+from skfairrank.fair_metrics._gaps import class_and_number, column_sums, ends_of, ks_gap, standardized_gap
 from skfairrank.wrappers._base import library_of
 from skfairrank.wrappers._dask import DaskRows
 from skfairrank.wrappers._library import NEGLIGIBLE, parameters_of, seen_columns
@@ -96,9 +96,9 @@ class GapBoostingRanker(QueryRanker):
     by level or by tree), else it is refused. The user guide has what that is worth.
 
     **Rows on several machines**: with ``lightgbm.DaskLGBMRanker()`` X, y and `qid` are collections of Dask whose partitions hold
-    whole queries, as for `QueryRanker`. `sensitive_features` come to this process, and their codes go to the workers. Standardized
-    gaps are made of sums over the rows of each partition, and are those of the same rows in memory. ``gap="ks"``, and what
-    warnings look at, are measured on 100,000 rows drawn by a fixed seed (all, where there are no more), which come here too.
+    whole queries, as for `QueryRanker`. `sensitive_features` come to this process, and their codes go to the workers.
+    Standardized gaps are made of sums over the rows of each partition, and are those of the same rows in memory. Those of
+    ``gap="ks"``, and what warnings look at, are of 100,000 rows drawn by a fixed seed (all, if they are fewer), which come here.
 
     The gaps are those of the training rows. A column whose gap is small, and which gives the group away only together with
     another one, keeps its weight; and so does a column that differs within groups in ways that no gap of groups shows.
@@ -306,5 +306,5 @@ class GapBoostingRanker(QueryRanker):
 
 def _sums(X, of_rows, n_classes, ends, seen) -> list:
     """For each column of X what its gap needs, of these rows."""
-    cells = [Cells(classes, number, n) for (classes, number), n in zip(of_rows, n_classes)]
+    cells = [(*pair, n) for pair, n in zip(of_rows, n_classes)]
     return [column_sums(column, cells, one) for column, one in zip(seen(X), ends)]
