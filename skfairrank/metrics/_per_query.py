@@ -30,7 +30,7 @@ def mean_over_queries(function):
     """
     checked, signature = names_queries(function), inspect.signature(function)
 
-    @functools.wraps(checked)
+    @functools.wraps(function)
     def metric(*args, **kwargs):
         if kwargs.get("target") is not None or not any(is_dask(value) for value in (*args, *kwargs.values())):
             return checked(*args, **kwargs)
