@@ -16,7 +16,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = (
     "training_step", "networks", "shared_starts", "solvers", "nearest", "sampling", "scoring", "memory", "setup_time", "threads",
-    "scaling", "boosting", "out_of_core",
+    "scaling", "boosting", "out_of_core", "several_machines",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Fair trees on one machine and on two Dask workers: NDCG, tau with the twin, and the peak of memory of each process.
 
-The rows are those of `make_hiring_ranking` with columns of noise beside the five, in Parquet files of whole queries. Each line is a
-fit and an audit of 1,000 other queries, in a process of its own or on worker processes. Linux only, for the peak of memory.
+The rows are those of `make_hiring_ranking` with columns of noise beside the five, in Parquet files of whole queries. Each line is
+a fit and an audit of 1,000 other queries, in a process of its own or on worker processes. Linux only, for the peak of memory.
 """
 
 from __future__ import annotations
