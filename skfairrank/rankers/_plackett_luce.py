@@ -76,8 +76,8 @@ class RankingMixin:
         return tags
 
     def _scores(self, X, qid, **metadata) -> np.ndarray:
-        """What `predict` returns; a ranker whose scores depend on the query replaces this."""
-        return self.predict(X, **metadata)
+        """What `predict` returns, in memory; a ranker whose scores depend on the query replaces this."""
+        return np.asarray(self.predict(X, **metadata))
 
     def _policy(self, X, qid, **metadata):
         """Scores of rows, and the policy by which `score` ranks them."""
@@ -178,8 +178,8 @@ class RankingMixin:
         scores, policy = self._policy(X, qid, **metadata)
         n_rows = _num_samples(y if scores is None else scores)
         queries = self._queries_of(qid, n_rows, "score")
-        qid = np.zeros(n_rows, dtype=np.int64) if qid is None else qid
-        if not queries.differ_within(queries.group(check_relevance(y, n_rows))).any():
+        y, qid = check_relevance(y, n_rows), np.zeros(n_rows, np.int64) if qid is None else as_values(qid, "qid")
+        if not queries.differ_within(queries.group(y)).any():
             warn_caller(
                 f"score is undefined: none of {queries.n_queries} queries has rows of different relevance, so no order is "
                 "better than another. Score on queries of several rows that differ in relevance (and check qid, if each row "
