@@ -104,7 +104,7 @@ def end_examples_where_they_end(app, name, source):
 def offer_notebook(app, name, source):
     if name == "start_here":
         link = '<a href="start_here.ipynb" download>This page as a notebook.</a>'
-        source[0] = source[0].replace("\n\n", f"\n\n{link}\n", 1)
+        source[0] = source[0].replace("\n\n", f"\n\n{link}\n\n", 1)
 
 
 def write_notebook(app, exception):
