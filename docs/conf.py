@@ -92,6 +92,7 @@ html_theme_options = {
 
 def setup(app):
     app.connect("source-read", end_examples_where_they_end)
+    app.connect("source-read", leave_out_that_it_compiled)
     app.connect("source-read", offer_notebook)
     app.connect("build-finished", write_notebook)
 
@@ -99,6 +100,14 @@ def setup(app):
 def end_examples_where_they_end(app, name, source):
     """Doctest needs an empty line after the last output of a block; no page shows it."""
     source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
+def leave_out_that_it_compiled(app, name, source):
+    """The first script that is run may say that kernels are compiled, on the machine that builds the pages."""
+    if name.startswith("auto_examples/"):
+        text = re.sub(r"^ +skfairrank compiles the kernels.*\n", "", source[0], flags=re.MULTILINE)
+        empty = r"^\.\. rst-class:: sphx-glr-script-out\n\n \.\. code-block:: none\s*\n(?=\S)"
+        source[0] = re.sub(empty, "", text, flags=re.MULTILINE)
 
 
 def offer_notebook(app, name, source):
