@@ -39,12 +39,11 @@ class Gap(NamedTuple):
 
 def class_and_number(attribute: Attribute) -> tuple[np.ndarray, np.ndarray | None]:
     """Each row's class, -1 where it is unknown: its group, or the bin of its number; and the numbers, from 0 to 1."""
-    if not attribute.is_numeric:
-        return attribute.values, None
-    known = attribute.is_known
-    classes, number = np.full(len(known), -1), np.zeros(len(known))
-    classes[known], number[known] = bins_of(attribute.values[known]), _scaled(attribute.values[known])
-    return classes, number
+    classes, number, known = attribute.values, None, attribute.is_known
+    if attribute.is_numeric:
+        classes, number = np.full(len(known), -1), np.zeros(len(known))
+        classes[known], number[known] = bins_of(attribute.values[known]), _scaled(attribute.values[known])
+    return classes.astype(np.min_scalar_type(-1 - int(classes.max()))), number  # small ints are sorted and sent fastest
 
 
 def ends_of(column: pd.Series) -> tuple[float, float] | None:
