@@ -108,7 +108,10 @@ class Difference:
         order, values, classes = order[by_class], values[by_class], classes[by_class]
         self.order, n_classes = order, int(classes.max()) + 1  # each class has a row
         center, number = X[order[0]].astype(np.float64), values - values[0] if attribute.is_numeric else 0.0 * values
-        parts = (Sums.over(X - center, classes[here], n_classes, number[here]) for here, X in blocks_of(X, order))
+        parts = []
+        for here, rows in blocks_of(X, order):
+            rows -= center  # they are copies
+            parts.append(Sums.over(rows, classes[here], n_classes, number[here]))
         self._finish(functools.reduce(Sums.plus, parts), number.mean(), number.std())
 
     @classmethod
@@ -388,7 +391,7 @@ def canonical_order(X: np.ndarray, values: np.ndarray, *, distinct: bool) -> np.
 
 
 def blocks_of(X: np.ndarray, order: np.ndarray):
-    """Blocks of the rows of X in this order, as (positions in `order`, rows as float64)."""
+    """Blocks of the rows of X in this order, as (positions in `order`, a copy of the rows as float64)."""
     for start in range(0, len(order), _BLOCK):
         here = slice(start, min(start + _BLOCK, len(order)))
         yield here, X[order[here]].astype(np.float64, copy=False)
