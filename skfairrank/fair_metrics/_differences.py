@@ -62,9 +62,9 @@ class Sums(NamedTuple):
         if len(X):
             members[present] = np.diff(np.append(starts, len(X)))
             sums[present], squares[present] = np.add.reduceat(X, starts, axis=0), np.add.reduceat(X**2, starts, axis=0)
-        products, of_number = (X * number[:, None]).sum(axis=0), np.array([number.sum(), number @ number])
+        products = (X * number[:, None]).sum(axis=0) if number.any() else np.zeros(X.shape[1])
         low, high = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
-        return cls(members, sums, squares, products, of_number, low, high)
+        return cls(members, sums, squares, products, np.array([number.sum(), number @ number]), low, high)
 
     def plus(self, other: Sums) -> Sums:
         ends = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
@@ -108,10 +108,7 @@ class Difference:
         order, values, classes = order[by_class], values[by_class], classes[by_class]
         self.order, n_classes = order, int(classes.max()) + 1  # each class has a row
         center, number = X[order[0]].astype(np.float64), values - values[0] if attribute.is_numeric else 0.0 * values
-        parts = []
-        for here, rows in blocks_of(X, order):
-            rows -= center  # they are copies
-            parts.append(Sums.over(rows, classes[here], n_classes, number[here]))
+        parts = (Sums.over(Z, classes[here], n_classes, number[here]) for here, Z in blocks_of(X, order, center))
         self._finish(functools.reduce(Sums.plus, parts), number.mean(), number.std())
 
     @classmethod
@@ -297,8 +294,8 @@ class ConditionalDifference(Difference):
             columns = np.vstack([columns, np.zeros((columns.shape[1] - n, columns.shape[1]))])
         Q, R = np.linalg.qr(columns)
         center, moments = X[order[0]].astype(np.float64), np.zeros((Q.shape[1], X.shape[1]))
-        for here, rows in blocks_of(X, order):
-            moments += Q[here].T @ (rows - center)
+        for here, rows in blocks_of(X, order, center):
+            moments += Q[here].T @ rows
         effects, _, _, singular = np.linalg.lstsq(R, moments, rcond=None)
         if singular[-1] <= np.sqrt(1e-9 * n) * deviation:
             raise ValueError(
@@ -390,11 +387,13 @@ def canonical_order(X: np.ndarray, values: np.ndarray, *, distinct: bool) -> np.
     return order[keep]
 
 
-def blocks_of(X: np.ndarray, order: np.ndarray):
-    """Blocks of the rows of X in this order, as (positions in `order`, a copy of the rows as float64)."""
+def blocks_of(X: np.ndarray, order: np.ndarray, center: np.ndarray):
+    """Blocks of the rows of X in this order, as (positions in `order`, rows less `center` as float64)."""
     for start in range(0, len(order), _BLOCK):
         here = slice(start, min(start + _BLOCK, len(order)))
-        yield here, X[order[here]].astype(np.float64, copy=False)
+        rows = X[order[here]].astype(np.float64, copy=False)
+        rows -= center
+        yield here, rows
 
 
 def _hash_rows(X: np.ndarray, values: np.ndarray) -> np.ndarray:
