@@ -287,11 +287,9 @@ class GapBoostingRanker(QueryRanker):
                 )
         if not differing:
             return gaps
-        library, parameters = library_of(estimator), parameters_of(estimator)
-        parameters.pop("client", None)
-        seen = functools.partial(
-            seen_columns, library, parameters, library.named_categories(estimator, arguments), self._column_names
-        )
+        library, parameters = library_of(estimator), parameters_of(estimator) | {"client": None}  # it stays here
+        named = library.named_categories(estimator, arguments)
+        seen = functools.partial(seen_columns, library, parameters, named, self._column_names)
         if self.gap == "ks":
             few = [one.take(rows) for one in differing]
             return np.transpose([ks_gap(column, few, name) for column, name in zip(seen(sample), self._column_names)])
