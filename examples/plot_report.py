@@ -6,9 +6,9 @@ Whoever answers for a ranker wants one page: how good are its lists, would they 
 sure is that, and what do the numbers not say? ``audit_report`` makes it, of any rankers, and ``to_html`` writes it to a file
 that opens without a network and can be printed.
 
-Here applicants are ranked, ten for each opening. The marks of those who come from abroad are lower than their skills, and so are
-the grades that they got. Of each applicant the twin is known: the same person, had he come from here, or from abroad. LightGBM
-must be installed (``pip install lightgbm``). With ``--output report.html`` the script writes the page.
+Here applicants are ranked, eight for each opening. The marks of those who come from abroad are lower than their skills, and so
+are the grades that they got. Of each applicant the twin is known: the same person, had he come from here, or from abroad.
+LightGBM must be installed (``pip install lightgbm``). With ``--output report.html`` the script writes the page.
 """
 
 # %%
@@ -25,8 +25,8 @@ from skfairrank.inspection import CertificateDisplay, audit_report
 
 n_train, n_test = (30, 30) if "--quick" in sys.argv else (300, 200)
 train, test = (
-    make_hiring_ranking(n_train, random_state=0),
-    make_hiring_ranking(n_test, random_state=1),
+    make_hiring_ranking(n_train, 8, random_state=0),
+    make_hiring_ranking(n_test, 8, random_state=3),
 )
 names = train.feature_names
 X_train, X_test, X_twin = (
@@ -56,7 +56,7 @@ report = audit_report(
     qid=[f"opening {q + 1}" for q in test.qid],
     hypotheticals={"origin exchanged": X_twin},
     sensitive_features=origin,
-    item_names=[f"applicant {i % 10 + 1}" for i in range(len(test.target))],
+    item_names=[f"applicant {i % 8 + 1}" for i in range(len(test.target))],
     k=5,
     n_worst=1,
     random_state=0,
@@ -71,7 +71,7 @@ report  # noqa: B018 (a gallery shows what stands last)
 # Its parts are tables to compute with: ``table``, ``certificates``, ``hypotheticals``, ``exposure``, ``gaps`` and
 # ``worst_queries()``.
 columns = ["qid", "item", "group", "rank", "hypothetical_rank", "unfairness"]
-print(report.worst_queries()[columns].head(10).round(2).to_string(index=False))
+print(report.worst_queries()[columns].head(8).round(2).to_string(index=False))
 
 # %%
 # And each certificate can be drawn: openings from the most to the least unfair.
