@@ -10,15 +10,7 @@ import numpy as np
 import pandas as pd
 
 from skfairrank.inspection._certificate import FairnessCertificate, fairness_certificate
-from skfairrank.inspection._plot import (
-    COLORS,
-    MARKERS,
-    axes_for,
-    final_estimator,
-    legend_outside,
-    number_x_below,
-    panels,
-)
+from skfairrank.inspection._plot import COLORS, MARKERS, axes_for, final_estimator, legend_outside, outer_x, panels
 
 _HISTORY = {
     "utility": "utility",
@@ -127,7 +119,7 @@ class TrainingHistoryDisplay:
                 panel.axhline(self.epsilon, color=COLORS[1], linestyle="--", linewidth=1.2)
                 place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
                 panel.annotate(r"$\varepsilon$", (1.0, self.epsilon), color=COLORS[1], va="center", **place)
-            number_x_below(panel)
+            outer_x(panel)
         self.axes_[-1].set_xlabel(f"step (line: mean of {window})" if window > 1 else "step")
         if self.name is not None:
             self.ax_.set_title(self.name)
@@ -240,7 +232,7 @@ class PathDisplay:
             elif np.any(self.rhos > 0):  # rho = 0 has its place at the left end
                 panel.set_xscale("symlog", linthresh=self.rhos[self.rhos > 0].min())
             panel.grid(alpha=0.25)
-            number_x_below(panel)
+            outer_x(panel)
         self.figure_.align_ylabels(self.axes_)
         return self
 
@@ -349,7 +341,7 @@ class TemperatureDisplay:
                 self.bound_lines_[name] = panel.axhline(bounds[name], color=COLORS[1], linestyle="--", label="bound")
             panel.set(xscale="log", ylabel={"ndcg": "expected NDCG", "disparity": "disparity of exposure"}[name])
             panel.grid(alpha=0.25)
-            number_x_below(panel)
+            outer_x(panel)
         if self.sorted_ndcg is not None:
             self.ax_.axhline(self.sorted_ndcg, color="0.3", linestyle=":", label="sorted lists")
         self.axes_[-1].set_xlabel("temperature")

@@ -55,7 +55,7 @@ def panels(ax, heights, *, figsize, display: str):
     return np.array([first] + [ax.figure.add_subplot(cell, sharex=first) for cell in list(grid)[1:]])
 
 
-def number_x_below(ax) -> None:
+def outer_x(ax) -> None:
     """No numbers along x but in the lowest row; those along y stay, since columns of axes have other scales."""
     place = ax.get_subplotspec()
     if place is not None and not place.is_last_row():
