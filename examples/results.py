@@ -1,7 +1,7 @@
-"""Writes the page of results, docs/results.md: every system on every data set that is at hand, and what that shows.
+"""Writes the pages of results, docs/results.md and docs/results/: every system on every data set at hand, and what that shows.
 
 ``python examples/results.py`` takes about half an hour on two cores that have other work as well; ``--quick`` only tests that all
-runs, and prints the page.
+runs, and prints the pages.
 """
 
 from __future__ import annotations
@@ -113,9 +113,55 @@ INTRODUCTION = """\
 <!-- Made by examples/results.py: do not edit by hand. -->
 
 Every system that the paper compares, the variants that this package adds, and the strongest simple rules: on the paper's data
-sets, on census data, and on data whose truth is known. `python examples/results.py` makes this page. The systems stand in
+sets, on census data, and on data whose truth is known. `python examples/results.py` makes these pages. The systems stand in
 `examples/_systems.py` and `examples/_people.py`, the paper's tasks and hyperparameters (its Tables 2 and 3) in
 `examples/paper/`.
+
+![NDCG and Kendall's tau with the twins of every rule, on four data sets](images/results.png)
+
+Each point is one way to rank, around LightGBM: to the right the lists are better by the labels, further up they change less when
+everybody is replaced by the twin. Hollow points need the twin or the group when they decide.
+
+| what was compared | page |
+|---|---|
+| the strongest simple rules, wherever people have twins: the figure in numbers | [Simple rules](results/rules.md) |
+| the paper's synthetic task | [Synthetic task](results/synthetic.md) |
+| the paper's German Credit | [German Credit](results/german_credit.md) |
+| a sample of the paper's Microsoft Learning to Rank | [Microsoft](results/microsoft.md) |
+| census data | [Census income](results/census.md) |
+| data whose truth is known | [Hiring](results/hiring.md) |
+| boosted trees without fairness | [Boosted rankers](results/boosted.md) |
+| the default adversary and rho | [Defaults](results/defaults.md) |
+
+In short:
+
+- **The paper's main claim shows**: SenSTIR's rankings become stable under the hypothetical query. On German Credit, told of age
+  alone, tau under a flipped sex rises from .845 to .999 (rho 1), and the sorted lists lose no NDCG that can be seen. On the
+  synthetic task stability costs NDCG, since the lost feature tells relevance. Project is less stable than the baseline on German
+  Credit, as in the paper.
+- **Simple rules are as good where one knows what to leave out or to merge**: dropping z2, or projecting it away, on the synthetic
+  task; dropping age and sex on German Credit; merging spouses and dropping sex on the census data. They cost no NDCG that can be
+  seen but on the synthetic task. Averaging a plain model over the twin does as well, for who can make the twin.
+- **The lower disparity of SenSTIR on German Credit is that of a softer policy**: softening the trivial rule's scores, no
+  learning at all, reaches most of it. Neither sorted lists nor equally sharp policies show a lower one for the paper's SenSTIR,
+  though the mean gap in exposure narrows ([table](results/defaults.md)). On the synthetic task the disparity is lower half way
+  to full stability, at equal sharpness too.
+- **`adversary="gaps"` trades NDCG for exposure where groups differ more in some columns than in others.** On the census data
+  at rho .003 women's gap in exposure halves (-.064 for -.121) for .023 of NDCG; dropping sex, relationship and marital status
+  leaves the same gap and costs .041. Twins of the other sex rank alike (tau 1.000, the baseline's is .898); for that alone
+  merging spouses is enough, and free. Gaps do nothing where all columns are shifted alike, and harm where columns tell the
+  group only together.
+- **Trees told of gaps keep their NDCG, and so do simple rules.** On census data they have tau .998 at .897 of NDCG (LightGBM
+  by itself .905 at .898) and a gap in exposure of -.099 for -.113. Labels less the mean of each sex on merged columns have
+  1.000, .898 and -.086.
+- **Against known truth**, for hiring, where labels are biased: averaging over the twin ranks the true merit best (.969, plain
+  trees .919), for who can make the twin when deciding. From X alone it is .936 for a student of the averages, .932 for
+  SenSTIR and for twins as further rows, .927 for dropping the two marks that are lowered most. Where labels are right,
+  dropping, students and SenSTIR cost merit: [When does it help?](when_does_it_help.md)
+- Not seen, or reversed: that Fair-PG-Rank is less stable than the baseline, and that SenSTIR's disparity is lower than
+  Fair-PG-Rank's at the same NDCG.
+
+## How to read the tables
 
 - On test queries, **NDCG** is that of the list sorted by score, **tau** Kendall's tau between this list and that of a
   hypothetical query, **disparity** that of group exposure in it ([Metrics](metrics.md)). Higher, higher and lower is better.
@@ -131,40 +177,25 @@ sets, on census data, and on data whose truth is known. `python examples/results
   *reversed* where it is more than two in the other direction. Splits of one data set share rows, so the true errors are
   somewhat larger.
 
-In short:
+```{toctree}
+:hidden:
 
-- **The paper's main claim shows**: SenSTIR's rankings become stable under the hypothetical query. On German Credit, told of age
-  alone, tau under a flipped sex rises from .845 to .999 (rho 1), and the sorted lists lose no NDCG that can be seen. On the
-  synthetic task stability costs NDCG, since the lost feature tells relevance. Project is less stable than the baseline on German
-  Credit, as in the paper.
-- **Simple rules are as good where one knows what to leave out or to merge**: dropping z2, or projecting it away, on the synthetic
-  task; dropping age and sex on German Credit; merging spouses and dropping sex on the census data. They cost no NDCG that can be
-  seen but on the synthetic task. Averaging a plain model over the twin does as well, for who can make the twin.
-- **The lower disparity of SenSTIR on German Credit is that of a softer policy**: softening the trivial rule's scores, no
-  learning at all, reaches most of it. Neither sorted lists nor equally sharp policies show a lower one for the paper's SenSTIR,
-  though the mean gap in exposure narrows (last table). On the synthetic task the disparity is lower half way to full stability,
-  at equal sharpness too.
-- **`adversary="gaps"` trades NDCG for exposure where groups differ more in some columns than in others.** On the census data
-  at rho .003 women's gap in exposure halves (-.064 for -.121) for .023 of NDCG; dropping sex, relationship and marital status
-  leaves the same gap and costs .041. Twins of the other sex rank alike (tau 1.000, the baseline's is .898); for that alone
-  merging spouses is enough, and free. Gaps do nothing where all columns are shifted alike, and harm where columns tell the
-  group only together.
-- **Trees told of gaps keep their NDCG, and so do simple rules.** On census data they have tau .998 at .897 of NDCG (LightGBM
-  by itself .905 at .898) and a gap in exposure of -.099 for -.113. Labels less the mean of each sex on merged columns have
-  1.000, .898 and -.086.
-- **Against known truth**, for hiring, where labels are biased: averaging over the twin ranks the true merit best (.969, plain
-  trees .919), for who can make the twin when deciding. From X alone it is .936 for a student of the averages, .932 for
-  SenSTIR and for twins as further rows, .927 for dropping the two marks that are lowered most. Where labels are right,
-  dropping, students and SenSTIR cost merit: [When does it help?](when_does_it_help.md)
-- Not seen, or reversed: that Fair-PG-Rank is less stable than the baseline, and that SenSTIR's disparity is lower than
-  Fair-PG-Rank's at the same NDCG.
+Simple rules <results/rules>
+Synthetic task <results/synthetic>
+German Credit <results/german_credit>
+Microsoft <results/microsoft>
+Census income <results/census>
+Hiring <results/hiring>
+Boosted rankers <results/boosted>
+Defaults <results/defaults>
+```
 """
 
 RULES = """\
-## Beside the strongest simple rules
+# Beside the strongest simple rules
 
 Every data set whose people have twins, {n} splits or draws each; sorted lists, all around LightGBM (100 trees of 7 leaves).
-What each rule is, and what it is told, stands in [When does it help?](when_does_it_help.md#the-rules), beside ten regimes of
+What each rule is, and what it is told, stands in [When does it help?](../when_does_it_help.md#the-rules), beside ten regimes of
 known truth. Rho and strength are chosen on a fifth of the training queries, never on the test: of those that lose at most .02
 of NDCG there the one with the largest tau. *Gap in exposure* is that of the minority, the group of hiring, or women.
 
@@ -195,7 +226,7 @@ RULES_VERDICT = """\
 """
 
 SYNTHETIC_INTRODUCTION = """\
-## Synthetic task
+# Synthetic task
 
 Relevance is the sum of two features; of a minority, a fifth of the items, the second one, z2, is lost and reads 0. The
 hypothetical of a test query is its nearest other query in the fair metric. The sensitive attribute, majority or minority, is no
@@ -219,7 +250,7 @@ is not all there is to say:
 """
 
 PAPERS_QUERIES = """\
-### The paper's own queries
+## The paper's own queries
 
 The 100 + 100 queries of the paper's figures; ours are means over {n} trainings ± standard errors. *Recorded* is what the
 authors' program noted, NDCG and disparity from 10 sampled rankings of a query; *weights* are its recorded weights, judged
@@ -227,14 +258,14 @@ without sampling.
 """
 
 GERMAN_INTRODUCTION = """\
-## German Credit
+# German Credit
 
 Queries of 10 people, a good credit risk is relevant, the sensitive attribute is age; {n} random splits of the people, 500
 training and 100 test queries each. The hypothetical flips everyone's *sex*, which no system was told about. Disparity is
 between people of 25 and older and younger ones. Expectations are exact.
 
-*Ascent* is the paper's SenSTIR; *exact* and *box* have the adversary in closed form ([Exact adversaries](exact.md)), trained by
-the deterministic solver.
+*Ascent* is the paper's SenSTIR; *exact* and *box* have the adversary in closed form ([Exact adversaries](../exact.md)), trained
+by the deterministic solver.
 *Softened* is no learning at all: the scores of "{drop}" times a number, the same order drawn less decidedly.
 """
 
@@ -254,7 +285,7 @@ What to make of it:
   The last table has all differences. At equal sharpness what is left of SenSTIR's lead over the baseline and over the trivial
   rule cannot be told from chance; that of the exact budget at rho 1 can, by little more than two standard errors, and its tau is
   below .9. The mean gap in exposure, which does not ask for merit, is less noisy and does narrow in
-  sorted lists for rankers told of the age groups, most with `adversary="gaps"`: see [below](#how-the-defaults-were-chosen).
+  sorted lists for rankers told of the age groups, most with `adversary="gaps"`: see [How the defaults were chosen](defaults.md).
 - **Fair-PG-Rank hardly moves on unseen people**, neither in disparity nor in tau. On its training queries the disparity falls
   as it should (`examples/plot_figure3_german.py`); 800 people with few young ones among them are not enough to learn it from.
   So SenSTIR's policy reaches disparities that Fair-PG-Rank's does not, but where their NDCGs meet, theirs do not differ by more
@@ -271,7 +302,7 @@ reach that NDCG.
 """
 
 MSLR_INTRODUCTION = """\
-## Microsoft Learning to Rank, a sample
+# Microsoft Learning to Rank, a sample
 
 A sample of 107 queries of WEB10K, 20 documents each of those with a document of relevance 3 (of relevance 4, as in the paper,
 there are 10 training queries); 40 training and 29 test queries, documents drawn {n} times from the same queries. The sensitive
@@ -284,13 +315,13 @@ MSLR_VERDICT = """\
 **The sample is too small for the paper's claims.** The nearest of a few dozen queries is not near, so tau is low for all
 systems, a random one included, and moves little. What can be seen: the disparity of the policy falls with NDCG, for SenSTIR and
 for Fair-PG-Rank alike. That of sorted lists, and that of equally sharp policies, does not fall so that it could be seen. And
-Fair-PG-Rank is not unstable (in the paper it is, through a slip in the authors' program: see [Mathematics](mathematics.md)).
+Fair-PG-Rank is not unstable (in the paper it is, through a slip in the authors' program: see [Mathematics](../mathematics.md)).
 Dropping QualityScore2 changes nothing, and neither does Project.
 """
 
 
 CENSUS = """\
-## Census income
+# Census income
 
 Not in the paper. Queries of 10 people of the census of 1994 (UCI Adult), an income above 50,000 dollars is relevant, the
 sensitive attribute is sex; {n} random splits of the people, 300 training and 200 test queries each. The twin of a person has
@@ -301,8 +332,8 @@ the data.
 Sex is a column, and the relationship tells it as well. *Project* projects the columns of sex out. *Coefficients* and
 *difference* are the box (`adversary="exact_box"`) with the direction of a classifier and with the difference of the groups'
 means, *gaps* is `adversary="gaps"`; all are told sex alone, at radius 1 and by the deterministic solver. See
-[Which differences must not matter](fairness.md). *LightGBM* has 100 trees of 7 leaves, *LightGBM, gaps* is `GapBoostingRanker`
-around it ([Fair trees](trees.md)).
+[Which differences must not matter](../fairness.md). *LightGBM* has 100 trees of 7 leaves, *LightGBM, gaps* is `GapBoostingRanker`
+around it ([Fair trees](../trees.md)).
 """
 
 CENSUS_VERDICT = """\
@@ -313,8 +344,8 @@ CENSUS_VERDICT = """\
   relationship and marital status leaves the same gap as rho .003, and costs nearly twice as much NDCG.
 - **Trees are better, and so are simple rules around them.** LightGBM told of gaps, at strength 5, ranks twins alike at an
   NDCG in which no loss can be seen, with a gap in exposure of -.093. Labels less the mean of each sex on merged columns have
-  -.086 at .898 of NDCG (the first table): better than linear gaps at rho .001 and trees told of gaps alike. At strength 10
-  these have -.074 at .885.
+  -.086 at .898 of NDCG ([the simple rules](rules.md)): better than linear gaps at rho .001 and trees told of gaps alike. At
+  strength 10 these have -.074 at .885.
 - All gaps are what they are at equal sharpness, too: they are differences of order, not of softness.
 - Dropping sex alone, or projecting it out, costs nothing and gets far in tau, but leaves nine tenths of the gap: the other
   columns tell sex as well. Coefficients, led by what predicts sex best, are no more stable than that.
@@ -323,7 +354,7 @@ CENSUS_VERDICT = """\
 """
 
 HIRING = """\
-## Hiring, with known truth
+# Hiring, with known truth
 
 Not in the paper. {n} draws of `skfairrank.datasets.make_hiring_ranking`, 300 training and 300 test openings of 10 applicants
 each: three marks of one skill, each lowered for a group (by 1.5, 1.5 and .5), and labels that understate the group too. Since
@@ -340,26 +371,27 @@ HIRING_VERDICT = """\
   labels, which are unfair. A large one costs both, since the marks are also the only way to see the skill.
 - **Dropping is as good as gaps at rho .003**, for those who know which marks to drop. Gaps find that from the groups alone,
   and have the way between: by true merit rho .001 is best of all linear rankers here. For who can make the twin when
-  deciding, averaging has far more (.969 around trees, in the first table).
+  deciding, averaging has far more (.969 around trees, in [that table](rules.md)).
 - The difference of means makes twins nearly equal and closes the gap, but at a large rho ranks true merit worse than the plain
   ranker: a weight below zero makes up for what the other marks give away.
 - **Trees told of gaps** rank true merit better than trees by themselves, too, at strength 3 as well as those without the two
   marks. Their tau and gap are then a little better than by themselves; at strength 5 both are about where the rule has them. From
-  the twins in training alone SenSTIR and students of averages have more of both (the first table).
+  the twins in training alone SenSTIR and students of averages have more of both ([that table](rules.md)).
 - All of these differences are there at equal sharpness as well.
 """
 
 BOOSTED = """\
-## Boosted rankers without fairness
+# Boosted rankers without fairness
 
 What `SenSTIRBoostingRanker` costs where nothing is asked of it: at rho = 0 it grows LightGBM's trees on the gradient of its
 policy's NDCG (*plrank*), or on LambdaMART's gradients (*lambdarank*), beside `LGBMRanker` with the same trees. *Linear* is
 `PlackettLuceRanker` on scaled features: where it is as good, trees are not worth it. Queries of each data set were dealt out anew
-for each of {n} splits. NDCG is that of the sorted list. What rho above 0 brings stands in [Fair trees](trees.md#what-to-expect).
+for each of {n} splits. NDCG is that of the sorted list. What rho above 0 brings stands in
+[Fair trees](../trees.md#what-to-expect).
 """
 
 DEFAULTS = """\
-## How the defaults were chosen
+# How the defaults were chosen
 
 `SenSTIRRanker()` and `SenSTIRRanker(adversary="gaps")` with nothing set but rho, beside `PlackettLuceRanker()` as the baseline.
 All are told the group alone (`sensitive_features`); {n} splits or draws of each task. Tau is that with the hypothetical of the
@@ -376,11 +408,11 @@ list NDCG. On the synthetic task and for hiring much NDCG goes because it *is* t
 relevance of the majority, and the labels are unfair. Microsoft's sample has no gap of groups to narrow; there the ascent does
 no harm, and may do some good as any penalty does that keeps 136 weights from following 40 queries.
 Told of age, `SenSTIRRanker()` narrows the gap by age on German Credit, but does not become stable under an exchange of sex at
-this rho (above, in the paper's units and with much larger ones, it does).
+this rho ([in the paper's units](german_credit.md) and with much larger ones, it does).
 
 **Where coefficients are not the right direction**: hiring, where the three marks go together; there only gaps help. They are
 also ahead on German Credit and on the census data. Try `adversary="gaps"` first on data of your own
-([Which differences must not matter](fairness.md)).
+([Which differences must not matter](../fairness.md)).
 """
 
 
@@ -818,8 +850,31 @@ def rules_table(found: dict[str, dict[str, np.ndarray]]) -> str:
     return markdown((*header, "rho or strength chosen"), lines)
 
 
-def rules_page(n_splits: int, shorter: int) -> str:
-    """Every rule on every data set that is at hand and whose people have twins."""
+def draw_rules(means: dict[str, dict[str, tuple[float, float]]], picture: Path) -> None:
+    """One panel for each data set, one mark for each rule at its (NDCG, tau); hollow what asks for more than X."""
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(name for rules in means.values() for name in rules))
+    figure, axes = plt.subplots(2, 2, figsize=(9, 8.4), layout="constrained")
+    for ax, (data, rules) in zip(axes.flat, means.items()):
+        for name, (ndcg, tau) in rules.items():
+            k = names.index(name)
+            color = "black" if name == PLAIN else f"C{k % 7}"
+            face = "none" if name in ASKS else color
+            marker = "*" if name == PLAIN else "osD^vPX"[k // 2]
+            ax.plot(ndcg, tau, marker, ms=9, mec=color, mfc=face, mew=1.8, label=name, alpha=0.85, zorder=3 - k / 99)
+        ax.set(title=data, xlabel="NDCG by the labels", ylabel="tau with the twins")
+        ax.margins(0.12)
+        ax.grid(alpha=0.3)
+        ax.locator_params(nbins=6)
+    shown = {name: line for ax in axes.flat for line, name in zip(*ax.get_legend_handles_labels())}
+    figure.legend([shown[name] for name in names], names, loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(picture, dpi=110)
+    plt.close(figure)
+
+
+def rules_page(n_splits: int, shorter: int, picture: Path | None) -> str:
+    """Every rule on every data set that is at hand and whose people have twins; the summary's picture shows them."""
     folder, n_trees = data_folder(), 100 if shorter == 1 else 5
     tasks = {"Synthetic": synthetic_task, "Hiring": hiring_task}
     with contextlib.suppress(FileNotFoundError):
@@ -830,77 +885,88 @@ def rules_page(n_splits: int, shorter: int) -> str:
     for data, make_task in tasks.items():
         found[data] = run_rules(make_task, n_splits, n_trees)
         say(f"rules on {data} done")
+    if picture is not None:
+        draw_rules(
+            {
+                data: {rule: x.mean(axis=0)[[LABELS, TWIN_TAU]] for rule, x in rows.items()}
+                for data, rows in found.items()
+            },
+            picture,
+        )
     return "\n".join([RULES.format(n=n_splits), rules_table(found), RULES_VERDICT])
 
 
 def absent(title: str, what: str) -> str:
     say(f"{title} is left out, since there is no {what} in {data_folder()} (SKFAIRRANK_DATA names another folder).")
-    return f"## {title}\n\nLeft out: the data were not at hand when this page was made.\n"
+    return f"# {title}\n\nLeft out: the data were not at hand when this page was made.\n"
 
 
-def page(n_splits: int, shorter: int) -> str:
-    """The whole page, as Markdown."""
+def pages(n_splits: int, shorter: int, picture: Path | None) -> dict[str, str]:
+    """The summary and a page for each data set, as Markdown by name of the file; `picture` is that of the summary."""
     start = time.perf_counter()
     folder, half = data_folder(), max(2, n_splits // 2)
     tasks = [("Synthetic", synthetic_experiment)]
-    parts = [INTRODUCTION]
+    parts = {"results.md": INTRODUCTION}
 
-    def add(title, text):
-        parts.append(text)
-        say(f"{title} done after {time.perf_counter() - start:.0f} s")
+    def add(name, text):
+        parts[f"results/{name}.md"] = text
+        say(f"{name} done after {time.perf_counter() - start:.0f} s")
 
-    add("The strongest simple rules", rules_page(n_splits, shorter))
-    add("Synthetic task", synthetic_page(n_splits, shorter))
+    add("rules", rules_page(n_splits, shorter, picture))
     if (folder / "senstir_synthetic.npz").is_file():
-        add("The paper's own queries", papers_queries_page(half, shorter))
+        papers_queries = papers_queries_page(half, shorter)
     else:
-        parts.append(absent("The paper's own queries", "senstir_synthetic.npz"))
+        papers_queries = "#" + absent("The paper's own queries", "senstir_synthetic.npz")
+    add("synthetic", "\n".join([synthetic_page(n_splits, shorter), papers_queries]))
     try:
         people = german_credit_people(fetch=False)
     except FileNotFoundError:
-        parts.append(absent("German Credit", "file of it"))
+        add("german_credit", absent("German Credit", "file of it"))
     else:
         tasks.append(("German Credit", partial(german_credit_experiment, people)))
-        add("German Credit", german_page(people, n_splits, shorter))
+        add("german_credit", german_page(people, n_splits, shorter))
     sample = [folder / f"mslr_sample_{name}.txt.gz" for name in ("train", "vali", "test")]
     if all(path.is_file() for path in sample):
         documents = [load_letor(path, n_features=136) for path in sample]
         tasks.append(("Microsoft", partial(mslr_experiment, documents)))
-        add("Microsoft", mslr_page(documents, half, shorter))
+        add("microsoft", mslr_page(documents, half, shorter))
     else:
-        parts.append(absent("Microsoft Learning to Rank, a sample", sample[0].name))
+        add("microsoft", absent("Microsoft Learning to Rank, a sample", sample[0].name))
     census = [folder / name for name in ("adult.csv.gz", "adult.data") if (folder / name).is_file()]
     if census:
         people = load_census_income(census[0])
         tasks.append(("Census", partial(census_experiment, people)))
-        add("Census income", census_page(people, n_splits, shorter))
+        add("census", census_page(people, n_splits, shorter))
     else:
-        parts.append(absent("Census income", "adult.csv.gz or adult.data"))
-    add("Hiring", hiring_page(n_splits, shorter))
+        add("census", absent("Census income", "adult.csv.gz or adult.data"))
+    add("hiring", hiring_page(n_splits, shorter))
     tasks.append(("Hiring", hiring_experiment))
     if census and all(path.is_file() for path in sample) and (folder / "lightgbm_rank_train.letor.txt.gz").is_file():
-        add("Boosted rankers", boosted_page(n_splits, shorter))
+        add("boosted", boosted_page(n_splits, shorter))
     else:
-        parts.append(
-            absent("Boosted rankers without fairness", "file of LightGBM's example, of Microsoft or of the census")
-        )
-    add("The defaults", defaults_page(tasks, half, shorter))
-    return "\n".join(parts)
+        missing = "file of LightGBM's example, of Microsoft or of the census"
+        add("boosted", absent("Boosted rankers without fairness", missing))
+    add("defaults", defaults_page(tasks, half, shorter))
+    return parts
 
 
 def main(argv=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--output", type=Path, metavar="FILE", help="the page (docs/results.md; with --quick: printed)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="for the pages (docs; with --quick: printed)")
     parser.add_argument("--splits", type=int, metavar="N", help="random splits (10; with --quick 2)")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the training steps: numbers mean nothing")
     given = parser.parse_args(argv)
-    text = page(given.splits or (2 if given.quick else 10), 100 if given.quick else 1)
-    if given.output is None and given.quick:
-        print(text)
-        return
-    output = given.output or Path(__file__).resolve().parents[1] / "docs" / "results.md"
-    output.write_text(text, encoding="utf-8")
-    print(f"Page: {output}")
+    docs = None if given.quick else Path(__file__).resolve().parents[1] / "docs"
+    output = given.output or docs
+    for name in ("results", "images") if output else ():
+        (output / name).mkdir(exist_ok=True)
+    picture = output / "images" / "results.png" if output else None
+    for name, text in pages(given.splits or (2 if given.quick else 10), 100 if given.quick else 1, picture).items():
+        if output is None:
+            print(text)
+        else:
+            (output / name).write_text(text, encoding="utf-8")
+            print(f"Page: {output / name}")
 
 
 if __name__ == "__main__":

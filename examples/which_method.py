@@ -196,7 +196,7 @@ count by chance. Splits of one data set share rows, so they are not independent.
   twin keeps them. On hiring the twin differs in all that tells the group. There `SenSTIRBoostingRanker` ranks the true merit
   better than the plain trees, and better than the trees under the rule. `DistilledRanker` with the same rho is more stable than
   it on all three, and on hiring not seen to be better than the plain trees in merit. A student without rho is
-  ([Results](results.md#beside-the-strongest-simple-rules)).
+  ([Results](results/rules.md)).
 - **A difference of means is a fairness of groups.** "exact_box" with that direction narrows the gap everywhere. On the
   census it does so by using the column of sex, so twins are ranked less alike than by the plain ranker.
 - **Temperature makes no list fairer.** Tau is the plain ranker's by construction. The disparity falls, and true merit with

@@ -9,7 +9,8 @@ from _data import ROOT
 
 DOCS = ROOT / "docs"
 #: Written by hand; what Sphinx makes lies in folders of its own.
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
+FOLDERS = (ROOT, DOCS, *(DOCS / name for name in ("api", "howto", "metrics", "results")))
+PAGES = [page for folder in FOLDERS for page in sorted(folder.glob("*.md"))]
 SCRIPTS = sorted(path.stem for path in (ROOT / "examples").glob("plot_*.py"))
 
 

@@ -160,8 +160,9 @@ def test_page_of_results(examples, tmp_path, capsys):
         shared_data(name)
     import results
 
-    results.main(["--quick", "--output", str(tmp_path / "results.md")])
-    page = (tmp_path / "results.md").read_text(encoding="utf-8")
+    results.main(["--quick", "--output", str(tmp_path)])
+    page = "\n".join(path.read_text(encoding="utf-8") for path in sorted(tmp_path.rglob("*.md")))
+    assert (tmp_path / "images" / "results.png").stat().st_size > 10_000
     assert "Left out" not in page and not re.search(r"\bnan\b|\{|\}", page)
     rows = tables(page)
     # NDCG sorted and of the policy, recorded, of the recorded weights, tau, recorded.
@@ -170,7 +171,7 @@ def test_page_of_results(examples, tmp_path, capsys):
     assert rows["Drop age and sex"][2] == "1.000 ±0.000"  # by construction
     assert rows["Drop sex, relationship and marital status"][2] == "1.000 ±0.000"
     assert rows["census, lambdarank"][2] == "0.000 ±0.000"  # LambdaMART's gradients are LGBMRanker's own
-    defaults = page[page.index("## How the defaults") :]
+    defaults = (tmp_path / "results" / "defaults.md").read_text(encoding="utf-8")
     for task in ("Synthetic", "German Credit", "Microsoft", "Census", "Hiring"):
         # The plain ranker, three rhos of two adversaries, and what the default rho of both changes.
         assert defaults.count(f"| {task} |") == 9, task
