@@ -10,6 +10,7 @@ import skfairrank
 DOCS = Path(__file__).resolve().parent
 EXAMPLES = DOCS.parent / "examples"
 sys.path[:0] = [str(DOCS), str(EXAMPLES)]  # scripts import what they share
+from api_pages import add_headings, members_of_classes  # noqa: E402
 from notebook import notebook  # noqa: E402
 
 SCRIPTS = [path.stem for path in EXAMPLES.glob("plot_*.py")]
@@ -48,7 +49,8 @@ exclude_patterns = [
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
+autosummary_generate = [f"api/{page.name}" for page in sorted((DOCS / "api").glob("*.md"))]
+autosummary_context = {"class_members": members_of_classes()}
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
@@ -91,6 +93,7 @@ html_theme_options = {
 
 
 def setup(app):
+    app.connect("autodoc-process-docstring", add_headings, priority=900)  # numpydoc comes first
     app.connect("source-read", end_examples_where_they_end)
     app.connect("source-read", leave_out_that_it_compiled)
     app.connect("source-read", offer_notebook)

@@ -361,6 +361,7 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         Only where X has feature names.
     validation_scores_ : ndarray of float
         Held-out objective after each pass; only with `early_stopping`.
+
     Examples
     --------
     >>> from skfairrank import PlackettLuceRanker
