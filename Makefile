@@ -63,7 +63,10 @@ docs: $(DOCS) $(DEV) ## the documentation in docs/_build/html; every block of it
 	echo "Running what the pages and the examples say ..."
 	$(call PYTEST,.venv) tests/site $(PYTEST_ARGS)
 	echo "Building the documentation in docs/_build/html ..."
+	rm -rf docs/_build/html
 	MPLBACKEND=Agg RUN_EXAMPLES=$(RUN_EXAMPLES) .venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	echo "Measuring every page in a browser ..."
+	.venv-docs/bin/python docs/check_width.py docs/_build/html
 
 dist: $(DIST) ## the wheel and the source distribution in dist/, tried in an empty environment
 	echo "Building the source distribution, and the wheel from it, in dist ..."

@@ -139,7 +139,10 @@ def main() -> None:
         print("SKIPPED: the width of the pages was not checked, there is no Chromium (apt-get install chromium).")
         return
     site = Path(sys.argv[1]).resolve()
-    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts)
+    names = [path.relative_to(site) for path in site.rglob("*.html")]
+    pages = sorted(
+        name.as_posix() for name in names if name.parts[0] not in ("_static", "_modules")
+    )  # source code is wider
     found = findings(browser, site, sys.argv[2:] or pages)
     for where, what in found:
         print(f"{where}\n    {what}" if what else where)

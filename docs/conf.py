@@ -28,6 +28,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",  # the source of every name
     "sphinx-mathjax-offline",  # formulas need no network: MathJax is part of the built pages
     "sphinx_design",  # the cards of the landing page
     "sphinx_gallery.gen_gallery",
@@ -79,7 +80,8 @@ html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_js_files = ["custom.js"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "start_here": []}  # pages without a section of their own
+html_use_index = False  # the reference lists every name, and the search finds it
+html_sidebars = {"index": [], "start_here": [], "changelog": []}  # pages without a section of their own
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -87,7 +89,7 @@ html_theme_options = {
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
+    "secondary_sidebar_items": {"index": [], "changelog": [], "**": ["page-toc"]},
     "show_prev_next": False,
 }
 

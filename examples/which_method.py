@@ -179,8 +179,8 @@ The settings:
 FOUND = """\
 ## What follows
 
-A difference counts here from two standard errors, split by split. The tables below have all of them. With so many, some
-count by chance. Splits of one data set share rows, so they are not independent.
+A difference counts here from two standard errors, split by split. [Differences](which_method_differences.md) has all of them.
+With so many, some count by chance. Splits of one data set share rows, so they are not independent.
 
 - **Whoever knows the columns can drop them.** On German Credit twins rank alike without the columns of sex. That costs no
   NDCG that can be seen, and no linear ranker that was trained fair is better in any column. On hiring one must know which
@@ -462,8 +462,8 @@ def signed(differences: np.ndarray, digits: int) -> str:
     return f"**{text}**" if abs(mean) >= 2 * error else text
 
 
-def page(n_splits: int, trees: int, n_queries: int | None) -> str:
-    """The whole page, as Markdown."""
+def pages(n_splits: int, trees: int, n_queries: int | None) -> tuple[str, str]:
+    """The page and that of the differences, as Markdown."""
     found, absent = {}, []
     for name, make_task in tasks():
         if make_task is None:
@@ -473,7 +473,7 @@ def page(n_splits: int, trees: int, n_queries: int | None) -> str:
         found[name] = run_splits(make_task, n_splits, trees, n_queries)
         say(f"{name} done")
     left_out = f"Left out, since the data were not at hand: {', '.join(absent)}.\n" if absent else ""
-    return "\n".join(
+    page = "\n".join(
         [
             INTRODUCTION,
             markdown(FIRST[0], FIRST[1:]),
@@ -483,12 +483,18 @@ def page(n_splits: int, trees: int, n_queries: int | None) -> str:
             TABLE.format(n=n_splits, loss=digits_of(LOSS), soft=digits_of(SOFT_LOSS)),
             left_out + table_of(found),
             FOUND,
+        ]
+    )
+    less = "\n".join(
+        [
+            "# Which method: differences\n\nThe table of [Which method when](which_method.md), compared split by split.\n",
             "## Less the plain ranker\n\nSplit by split, in bold from two standard errors:\n",
             differences(found, plain_of),
             "## Less the trivial rule\n\nThe same, of the rule that drops most; for trees on the census, of merging spouses:\n",
             differences(found, rule_of),
         ]
     )
+    return page, less
 
 
 def digits_of(share: float) -> str:
@@ -503,14 +509,15 @@ def main(argv=None) -> None:
     parser.add_argument("--quick", action="store_true", help="few trees and queries: numbers mean nothing")
     given = parser.parse_args(argv)
     n_splits = given.splits or (2 if given.quick else 5)
-    text = page(n_splits, 5 if given.quick else 100, 30 if given.quick else None)
-    print(text)
+    page, less = pages(n_splits, 5 if given.quick else 100, 30 if given.quick else None)
+    print(page, less, sep="\n")
     output = given.output
     if output is None and not given.quick:
         output = Path(__file__).resolve().parents[1] / "docs" / "which_method.md"
     if output is not None:
-        output.write_text(text, encoding="utf-8")
-        say(f"Page: {output}")
+        output.write_text(page, encoding="utf-8")
+        output.with_stem(f"{output.stem}_differences").write_text(less, encoding="utf-8")
+        say(f"Pages: {output}, and of the differences beside it")
 
 
 if __name__ == "__main__":

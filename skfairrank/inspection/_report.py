@@ -210,7 +210,8 @@ def audit_report(
     ...     hypotheticals={"other group": exchange},
     ... )
     >>> report
-    <AuditReport: 1 ranker, 100 queries, 400 items; linear: 19% of pairs change order, at most 23.4% for new queries>
+    <AuditReport: 1 ranker, 100 queries, 400 items;
+    linear: 19% of pairs change order, at most 23.4% for new queries>
     >>> shown = ["qid", "row", "rank", "hypothetical_rank", "change"]
     >>> report.worst_queries()[shown].head(2)
        qid  row  rank  hypothetical_rank             change

@@ -210,7 +210,7 @@ def test_page_of_methods(examples, tmp_path, capsys):
     import which_method
 
     which_method.main(["--quick", "--output", str(tmp_path / "page.md")])
-    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    page = "\n".join((tmp_path / name).read_text(encoding="utf-8") for name in ("page.md", "page_differences.md"))
     assert capsys.readouterr().out.strip() == page.strip()
     assert "Left out" not in page and not re.search(r"\bnan\b|\{|\}", page)
     for data, dropped in (
