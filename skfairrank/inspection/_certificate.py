@@ -197,8 +197,8 @@ def fairness_certificate(
     >>> fairness_certificate(
     ...     ranker, X, qid=np.repeat(np.arange(100), 4), hypotheticals=exchange
     ... )
-    <FairnessCertificate: 50.50% of pairs of items change order, on the average of 100 queries;
-    at most 54.6% for new queries, with 95% confidence>
+    <FairnessCertificate: 50.50% of pairs of items change order,
+    on the average of 100 queries; at most 54.6% for new queries, with 95% confidence>
     """
     X = X if X is None else as_table(X)
     if statistic not in STATISTICS:
