@@ -62,9 +62,10 @@ async function measure(frame, page) {
       else if (isWide && scrolls(box) && style.maskImage == "none") {
         say(`${box.localName}.${box.className} scrolls sideways without a hint`, widest(box));
       };
-      const left = box.getBoundingClientRect().left;
-      if (box.matches("mjx-container") && left < box.parentElement.getBoundingClientRect().left - 1) say("begins too far left", box);
-      if (!around(box) && box.getBoundingClientRect().right > screen + 1) say("lies beyond the screen", box);
+      const {left, right} = box.getBoundingClientRect();
+      const isMath = box.matches("div.math > mjx-container");
+      if (isMath && left < box.parentElement.getBoundingClientRect().left - 1) say("begins too far left", box);
+      if (!around(box) && right > screen + 1) say("lies beyond the screen", box);
     }
   }
 }
