@@ -1,6 +1,7 @@
 # Every target works alone in a fresh clone with python3 (3.11 or newer, with venv) and make; each makes the virtual
 # environment it needs. Another interpreter: make test PYTHON=python3.12
 PYTHON ?= python3
+RUN_EXAMPLES ?= 1
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -58,7 +59,7 @@ test-oldest: $(OLDEST) ## pytest with the oldest supported dependencies, without
 	echo "Running the tests with the oldest supported dependencies ..."
 	$(call PYTEST,.venv-oldest) -m "not slow and not once" tests $(PYTEST_ARGS)
 
-# Examples run, and their figures appear, with: make docs RUN_EXAMPLES=1
+# The gallery's scripts run, and their figures appear; RUN_EXAMPLES=0 builds the pages in half a minute.
 docs: $(DOCS) $(DEV) ## the documentation in docs/_build/html; every block of its pages and every example is run
 	echo "Running what the pages and the examples say ..."
 	$(call PYTEST,.venv) tests/site $(PYTEST_ARGS)

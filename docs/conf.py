@@ -1,4 +1,4 @@
-"""Sphinx settings. `make docs` builds the pages; with RUN_EXAMPLES=1 it runs the gallery's scripts too."""
+"""Sphinx settings. `make docs` builds the pages, and runs the gallery's scripts unless RUN_EXAMPLES=0."""
 
 import os
 import re
