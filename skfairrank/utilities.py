@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skfairrank._checks import warn_caller
 from skfairrank._queries import blocks_of_queries
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
 
 _BLOCK = 1 << 16  # rows whose tables are filled at once, so that it takes little memory
 _MOST_GRADES = 50  # below this 2^y - 1 is exact for whole relevances
+_LARGEST_GRADE = 10  # whose gain is a thousand times that of the least
 
 
 def discounts(n: int, k: int | None = None, patience: float | None = None) -> np.ndarray:
@@ -82,6 +84,16 @@ def relative_gains(y: np.ndarray, offsets: np.ndarray, discount: np.ndarray, gai
     rank = np.arange(len(gain_)) - np.repeat(offsets[:-1], sizes)
     ideal = np.repeat(np.add.reduceat(gain_[best] * discount[rank], offsets[:-1]), sizes)
     return np.divide(gain_, ideal, out=np.zeros_like(gain_), where=ideal > 0)
+
+
+def warn_of_exponents(y: np.ndarray, gain: str | None = "exp2") -> None:
+    """Warn where relevances are marks or counts rather than grades: with gains of ``2 ** y - 1`` few rows count at all."""
+    if gain == "exp2" and y.max() > _LARGEST_GRADE:
+        warn_caller(
+            f"There are relevances above {_LARGEST_GRADE}, and NDCG's gain is 2 ** y - 1: one more doubles it, so that next to "
+            "nothing but the highest counts. Give grades of about 0 to 4 (divide marks, or cut them by pandas.cut); or ask for "
+            'gain="linear", such as utility=NDCG(gain="linear").'
+        )
 
 
 class Tables(NamedTuple):

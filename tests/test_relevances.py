@@ -24,6 +24,7 @@ def task():
     return rng.normal(size=(60, 3)), rng.random(60) < 0.5, np.repeat(np.arange(10), 6), np.tile([0, 1], 30)
 
 
+@pytest.mark.filterwarnings("ignore:There are relevances above")
 @pytest.mark.parametrize("relevance", [5e-324, 1e-310, 1e-200, 1e-155, 1e200, 1e308])
 @pytest.mark.parametrize("name", RANKERS)
 def test_relevances_of_any_size_train(name, relevance, task):

@@ -287,3 +287,10 @@ def test_errors_say_what_to_do(changed, message):
     given = {"rankers": {"a": Linear([1, 0])}, "X": X, "y": y, "qid": qid, "hypotheticals": flip} | changed
     with pytest.raises(ValueError, match=message):
         audit_report(**given)
+
+
+def test_unknown_is_in_no_comparison_of_groups(tmp_path):
+    """Known groups get the places 1 and 2 in turn, so each as much as the other; who is unknown gets the last."""
+    group, scores, y = np.tile(["a", "b", None, "b", "a", None], 10), np.tile([3.0, 2, 1], 20), np.tile([2, 1, 0], 20)
+    report = audit_report(scores, y=y, qid=np.repeat(np.arange(20), 3), sensitive_features=group, k=3)
+    assert "Exposure by group: least of most scores 1.000 ± 0.000 100%" in text_of(page_of(report, tmp_path))

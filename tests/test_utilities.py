@@ -8,6 +8,7 @@ from utilities_under_test import TABLES, UTILITIES, WHOLE
 
 from skfairrank import PlackettLuceRanker
 from skfairrank.datasets import make_biased_ranking
+from skfairrank.inspection import audit
 from skfairrank.policies import ExactGradient, PLRank, Reinforce
 from skfairrank.training import Batch
 from skfairrank.utilities import DCG, ERR, NDCG, RBP, AveragePrecision, PrecisionAtK
@@ -203,3 +204,14 @@ def test_tables_of_a_utility_of_ones_own_are_checked(changed, message):
     utility = type("Own", (DCG,), changed)()
     with pytest.raises(ValueError, match=message):
         PlackettLuceRanker(utility=utility, max_iter=2).fit(TASK.data, TASK.target, qid=TASK.qid)
+
+
+def test_marks_are_no_grades():
+    rng = np.random.default_rng(0)
+    X, qid, marks = rng.normal(size=(60, 2)), np.repeat(np.arange(6), 10), rng.integers(0, 101, 60)
+    with pytest.warns(UserWarning, match="above 10.*2 \\*\\* y - 1.*linear"):
+        PlackettLuceRanker(max_iter=2, random_state=0).fit(X, marks, qid=qid)
+    with pytest.warns(UserWarning, match="above 10"):
+        audit(X[:, 0], y=marks, qid=qid)
+    PlackettLuceRanker(utility=NDCG(gain="linear"), max_iter=2, random_state=0).fit(X, marks, qid=qid)
+    PlackettLuceRanker(max_iter=2, random_state=0).fit(X, marks // 25, qid=qid)

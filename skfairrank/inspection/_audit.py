@@ -20,7 +20,7 @@ from skfairrank.metrics._exposure import exposure_difference, exposure_disparity
 from skfairrank.metrics._per_query import PerQuery
 from skfairrank.metrics._quality import kendall_tau, ndcg, warn_unless_order_matters
 from skfairrank.policies import Deterministic, PlackettLuce, Policy, expected_exposure, make_policy
-from skfairrank.utilities import discounts
+from skfairrank.utilities import discounts, warn_of_exponents
 
 
 def audit(
@@ -171,6 +171,7 @@ def _columns(
 ):
     """For each ranker the columns of `audit` as `PerQuery`, and the queries."""
     y = check_relevance(y)
+    warn_of_exponents(y)
     rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
     check_reference(reference, rankings)
     groups: dict = {}

@@ -120,7 +120,7 @@ def _groups(report) -> dict:
         return {}
     found: dict = {}
     for (attribute, ranker), rows in report.exposure.groupby(level=["attribute", "ranker"], sort=False):
-        rows = rows.droplevel(["ranker", "attribute"])
+        rows = rows.droplevel(["ranker", "attribute"]).drop("unknown", errors="ignore")  # which is in no comparison
         exposure, merit = rows["exposure"].dropna(), rows["merit"]
         shown = exposure if len(exposure) <= 4 else exposure.loc[[exposure.idxmax(), exposure.idxmin()]]
         of_ranker = {"exposure": [f"{group} {decimal(value, 2)}" for group, value in shown.items()], "ratio": math.nan}

@@ -24,7 +24,7 @@ from skfairrank.inspection._page import at_most, count, page, percent
 from skfairrank.inspection._rankings import Rankings
 from skfairrank.metrics._quality import ndcg
 from skfairrank.policies import Deterministic
-from skfairrank.utilities import discounts
+from skfairrank.utilities import discounts, warn_of_exponents
 
 _MORE_IS_BETTER = ("ndcg", "tau", "exposure")  # of what is compared to the reference
 _SHOWN = 3  # of what a hypothetical changes in an item
@@ -221,6 +221,7 @@ def audit_report(
     k, n_worst = _whole("k", k, 1), _whole("n_worst", n_worst, 0)
     confidence, given_y, y = check_confidence(confidence), y, check_relevance(y)
     X = None if X is None else as_table(X)
+    warn_of_exponents(y)
     rankings = Rankings(rankers, X, qid=qid, sensitive_features=sensitive_features, n_rows=len(y))
     check_reference(reference, rankings)
     clusters = rankings.queries.clusters(clusters)

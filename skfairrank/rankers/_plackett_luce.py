@@ -43,7 +43,7 @@ from skfairrank.rankers._fitting import (
 from skfairrank.scores import SCORES, LinearScore, make_score
 from skfairrank.training._adam import Adam, Problem, Regularizer, TrainingState, train
 from skfairrank.training._batches import Batches, BatchStream
-from skfairrank.utilities import UTILITIES, make_utility
+from skfairrank.utilities import UTILITIES, make_utility, warn_of_exponents
 
 
 def ranks_by_score(scores: np.ndarray, queries: Queries) -> np.ndarray:
@@ -584,10 +584,9 @@ class PlackettLuceRanker(CallbackSupportMixin, ScoreRanker):
         is_exact = self.solver == "lbfgs"
         gradient = ExactGradient() if is_exact else make_gradient(self.gradient, int(self.n_samples))
         gradient.check(queries)
-        tables, weights = (
-            make_utility(self.utility).tables(queries.group(y), queries.offsets),
-            queries.weights(query_weight),
-        )
+        utility = make_utility(self.utility)
+        tables, weights = utility.tables(queries.group(y), queries.offsets), queries.weights(query_weight)
+        warn_of_exponents(y, getattr(utility, "gain", None))
         names = getattr(self, "feature_names_in_", None)
         # The mean weight of a stream nobody knows yet.
         batches = Batches(checked, queries, tables, weights, feature_names=names, weights_are_final=of_stream)

@@ -19,7 +19,7 @@ from skfairrank.hypotheticals import Hypotheticals, check_hypotheticals
 from skfairrank.policies import GRADIENTS
 from skfairrank.rankers._fitting import warn_if_nothing_can_be_learned
 from skfairrank.training import Batch
-from skfairrank.utilities import UTILITIES, make_utility
+from skfairrank.utilities import UTILITIES, make_utility, warn_of_exponents
 from skfairrank.wrappers._base import Wrapper, library_of
 from skfairrank.wrappers._objective import Blocks, FairObjective, SortedUtility, make_gradient_of_trees
 from skfairrank.wrappers._query_ranker import query_argument
@@ -249,7 +249,9 @@ class SenSTIRBoostingRanker(Wrapper):
 
     def _objective(self, y, queries, weight, adversary) -> FairObjective:
         """What the trees are grown on."""
-        tables = make_utility(self.utility).tables(queries.group(y), queries.offsets)
+        utility = make_utility(self.utility)
+        tables = utility.tables(queries.group(y), queries.offsets)
+        warn_of_exponents(y, getattr(utility, "gain", None))
         gradient = make_gradient_of_trees(self.gradient, int(self.n_samples))
         gradient.check(queries, tables)
         warn_if_nothing_can_be_learned(queries, tables.gain)
