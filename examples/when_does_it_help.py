@@ -259,11 +259,11 @@ VERDICT = """
   student in each. With wrong groups nothing has more merit (.014).
 - **SenSTIR by itself** has .009 to .041 more merit than the plain model in these four and with wrong groups. In four of the five
   it is behind twins as further rows, in tau and in merit. As a dial it goes farther than they do, at a price in merit.
-- **Where labels are right, all stability from X alone costs merit**: the student .004, gaps .006, SenSTIR .018, its student .025.
+- **Where labels are right, all stability from X alone costs merit**: the student .004, gaps .008, SenSTIR .018, its student .025.
   The labels do not show which regime one is in, since all of these cost NDCG by the labels in either.
-- **Gaps are weak, and at times harm.** On the first regime they have .104 more tau, dropping two marks .304 at the same merit.
-  They lose merit and tau where columns tell the group only together (`fit` warns), and merit on screened lists, where gaps are
-  smaller than the truth. Where all columns are shifted alike they do nothing (`fit` warns, too).
+- **Gaps are weak, and at times harm.** On the first regime they have .095 more tau, dropping two marks .304 at the same merit.
+  They lose merit where columns tell the group only together (`fit` warns), on the lost pair tau as well, and merit on screened
+  lists, where gaps are smaller than the truth. Where all columns are shifted alike they do nothing (`fit` warns, too).
 - **From X alone hardly anything helps where all marks are shifted alike, or scales compressed**: no other evidence is left.
   SenSTIR and its student harm a little.
 - **Dropping is enough with a proxy** (tau 1, .046 more merit), and the worst where what is dropped tells merit as well.
