@@ -260,7 +260,7 @@ class LinearAscent(PreparedAscent):
         return regularizer, distance, gradient
 
     def _lay_out(self, offsets: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The query size of each path of a batch with these offsets, and the arrays that `accept` fills: by path, by query, room.
+        """The query size of each path of a batch with these offsets, and what kernels fill: by path, by query, room for costs.
 
         Queries of one size share `n_starts` paths; with `n_starts` = 0 each item has its own.
         """
